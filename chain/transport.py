@@ -1,0 +1,157 @@
+"""HTTP posts of JSON to one endpoint: counted, never repeated, never redirected.
+
+What it does not do, on purpose: no retries (a send that is posted twice is two sends; web3.py's default posts one up to
+five times), no redirects (the body would go to another host), no proxies (urllib3 reads no `HTTP_PROXY` or `NO_PROXY`;
+use a local forwarder as the endpoint), no cookies. TLS certificates are checked against the system's authorities.
+"""
+
+import json
+import re
+import threading
+import time
+from typing import Any
+
+import urllib3
+from urllib3.util import Timeout, make_headers, parse_url
+
+from chain.errors import Malformed, Unavailable
+from chain.submission import detail
+
+MAX_BODY = 64 << 20
+"""The longest answer that is read, in bytes."""
+
+_MANY_OPENINGS = 2000
+_MAX_DEPTH = 100
+_STRING_OR_BRACKET = re.compile(rb'"(?:[^"\\]|\\.)*"|[\[\]{}]', re.DOTALL)
+
+
+def label_of(url: str) -> str:
+    """Name an endpoint for people: host and port, without user, path and query, which may hold keys.
+
+    Raises ValueError, without repeating the text, if it is no http or https URL.
+    """
+    try:
+        parsed = parse_url(url)
+    except ValueError:
+        parsed = None
+    if parsed is None or parsed.scheme not in ("http", "https") or not parsed.host:
+        raise ValueError("an endpoint is an http:// or https:// URL with a host")
+    return parsed.host if parsed.port is None else f"{parsed.host}:{parsed.port}"
+
+
+class Transport:
+    """A connection pool to one endpoint, safe to share between threads.
+
+    `timeout_seconds` bounds a post: connecting, and then the whole of the answer. `posts` is the number of HTTP
+    requests made so far. Raises ValueError for something that is not an http or https URL.
+    """
+
+    def __init__(self, url: str, *, timeout_seconds: float, max_connections: int) -> None:
+        self.label = label_of(url)
+        parsed = parse_url(url)
+        self._path = parsed.request_uri
+        self._timeout_seconds = timeout_seconds
+        self._headers = {"content-type": "application/json", "accept": "application/json"}
+        if parsed.auth:
+            self._headers |= make_headers(basic_auth=parsed.auth)
+        kind = urllib3.HTTPSConnectionPool if parsed.scheme == "https" else urllib3.HTTPConnectionPool
+        self._pool = kind(str(parsed.host).strip("[]"), parsed.port, maxsize=max_connections)
+        self._lock = threading.Lock()
+        self.posts = 0
+
+    def __repr__(self) -> str:
+        return f"Transport({self.label})"
+
+    def close(self) -> None:
+        """Close all connections; further posts raise Unavailable."""
+        self._pool.close()
+
+    def post(self, body: Any) -> Any:
+        """Post one JSON value and return the JSON value that answers it.
+
+        Raises Unavailable (no answer, an HTTP error, a redirect, too long, too slow) and Malformed (not JSON).
+        """
+        with self._lock:
+            self.posts += 1
+        until = time.monotonic() + self._timeout_seconds
+        try:
+            response = self._pool.request(
+                "POST",
+                self._path,
+                body=json.dumps(body, separators=(",", ":")).encode(),
+                headers=self._headers,
+                timeout=Timeout(connect=self._timeout_seconds, read=self._timeout_seconds),
+                redirect=False,
+                retries=False,
+                preload_content=False,
+            )
+        except (urllib3.exceptions.HTTPError, OSError) as error:
+            raise Unavailable(f"{self.label} did not answer ({_cause(error)})") from None
+        try:
+            raw = self._read(response, until)
+        except (urllib3.exceptions.HTTPError, OSError) as error:
+            response.close()
+            raise Unavailable(f"{self.label} broke off its answer ({_cause(error)})", status=response.status) from None
+        response.release_conn()
+        return self._parse(response.status, raw)
+
+    def _read(self, response: urllib3.BaseHTTPResponse, until: float) -> bytes:
+        parts: list[bytes] = []
+        size = 0
+        while part := response.read1(1 << 16):
+            parts.append(part)
+            size += len(part)
+            if size > MAX_BODY or time.monotonic() > until:
+                response.close()
+                why = f"is larger than {MAX_BODY >> 20} MiB" if size > MAX_BODY else "took too long"
+                raise Unavailable(f"the answer of {self.label} {why}", status=response.status)
+        return b"".join(parts)
+
+    def _parse(self, status: int, raw: bytes) -> Any:
+        if status == 429 or status >= 500 or 300 <= status < 400:
+            what = "sent us elsewhere" if 300 <= status < 400 else "answered"
+            raise Unavailable(f"{self.label} {what} with HTTP status {status}", status=status)
+        try:
+            reply = None if _too_deep(raw) else json.loads(raw)
+        except (ValueError, RecursionError):
+            reply = None
+        if status != 200 and not is_error(reply):
+            raise Unavailable(f"{self.label} answered with HTTP status {status}", status=status)
+        if reply is None:
+            raise Malformed(
+                f"{self.label} answered something that is not JSON-RPC: {detail(raw[:80].decode(errors='replace'))}"
+            )
+        return reply
+
+
+def _too_deep(raw: bytes) -> bool:
+    """Say whether JSON is nested deeper than any answer is.
+
+    The parser recurses in C, and libraries raise the recursion limit for everybody (py_ecc, and so web3 and eth-account,
+    to 100,000): then 100 kB of "[" from a node would end the process with a segmentation fault.
+    """
+    if raw.count(b"[") + raw.count(b"{") <= _MANY_OPENINGS:
+        return False
+    depth = 0
+    for token in _STRING_OR_BRACKET.finditer(raw):
+        first = raw[token.start()]
+        depth += 1 if first in b"[{" else -1 if first in b"]}" else 0
+        if depth > _MAX_DEPTH:
+            return True
+    return False
+
+
+def is_error(reply: Any) -> bool:
+    """Say whether this looks like the error answer of JSON-RPC."""
+    return isinstance(reply, dict) and reply.get("error") is not None
+
+
+def _cause(error: BaseException) -> str:
+    """A class name tells enough: urllib3's texts repeat the URL with its secrets."""
+    while (
+        isinstance(error, urllib3.exceptions.ProtocolError)
+        and len(error.args) > 1
+        and isinstance(error.args[1], Exception)
+    ):
+        error = error.args[1]
+    return type(error).__name__

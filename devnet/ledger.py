@@ -1,0 +1,48 @@
+"""Every raw transaction ever received, with its verdict and what became of it: the oracle of tests that count sends."""
+
+import time
+from dataclasses import dataclass, field
+
+from devnet.errors import RpcError
+from devnet.transaction import Transaction
+
+
+@dataclass(slots=True)
+class Submission:
+    """One raw transaction as it arrived. `received` is the wall clock in seconds; `tx` is None for undecodable bytes."""
+
+    index: int
+    received: float
+    raw: bytes
+    hash: bytes
+    tx: Transaction | None
+    verdict: str
+    error: RpcError | None
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """Something that happened to a transaction: mined, orphaned, replaced, overtaken or dropped, at which head."""
+
+    kind: str
+    block: int
+    block_hash: bytes
+
+
+@dataclass
+class Ledger:
+    """Append-only: neither snapshots nor reorgs take anything out of it."""
+
+    submissions: list[Submission] = field(default_factory=list)
+    events: dict[bytes, list[Event]] = field(default_factory=dict)
+
+    def record(
+        self, raw: bytes, tx_hash: bytes, tx: Transaction | None, verdict: str, error: RpcError | None = None
+    ) -> None:
+        """Note a submission: verdict `pending`, `queued` or `rejected`."""
+        index = len(self.submissions)
+        self.submissions.append(Submission(index, time.time(), raw, tx_hash, tx, verdict, error))
+
+    def note(self, tx_hash: bytes, event: Event) -> None:
+        """Note what happened to a transaction."""
+        self.events.setdefault(tx_hash, []).append(event)

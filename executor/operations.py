@@ -1,0 +1,102 @@
+"""An operator's switches. They write rows and wake the workers; nothing here plans, signs or sends.
+
+What only stops work (pause, halt) is done at once; what lets work go on again (resume, reopen) is a request that the
+holder of the account carries out after it has reconciled (P21).
+"""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from executor.database import Database, Tx
+from executor.errors import ConfigError, NotFine
+from executor.records import Account
+from executor.registration import wake
+from executor.store import accounts, operations
+from executor.store.operations import Answer, Triggerable
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A request that was recorded, or None as its id when there was nothing to ask for."""
+
+    request_id: int | None
+    said: str
+
+
+def pause(database: Database, name: str, why: str) -> bool:
+    """Let no new slot of a strategy run; what has been planned goes on. False when it was paused already."""
+    with database.transaction() as tx:
+        strategy_named(tx, name)
+        return operations.pause(tx, name, why)
+
+
+def ask_resume(database: Database, name: str, why: str, who: str) -> Asked:
+    """Ask the holder to let a paused strategy make slots again, from then on."""
+    with database.transaction() as tx:
+        strategy = strategy_named(tx, name)
+        if strategy.retired:
+            raise NotFine(f"{name} is retired; put it back into the configuration and run fenced apply.")
+        if not strategy.paused:
+            return Asked(None, f"{name} is not paused: nothing to do")
+        asked = operations.ask(tx, "resume", strategy.account_id, name, why, who)
+    wake(database)
+    return Asked(asked, f"request {asked}: resume {name}")
+
+
+def halt(database: Database, name: str, why: str, *, drain: bool) -> bool:
+    """Stop an account now (P16), or with `drain` once what is reserved has ended. False when that was so already.
+
+    Raises:
+        NotFine: a drain was asked for and the account is halted.
+    """
+    with database.transaction() as tx:
+        account = account_named(tx, name)
+        if drain and account.state == "halted":
+            raise NotFine(f"{name} is halted, which stops more than draining; fenced reopen {name} comes first.")
+        change = accounts.drain if drain else accounts.halt
+        changed = change(tx, account.account_id, why)
+    wake(database)
+    return changed
+
+
+def ask_reopen(database: Database, name: str, why: str, who: str) -> Asked:
+    """Ask the holder to open a halted or draining account, after a reconcile that finds nothing."""
+    with database.transaction() as tx:
+        account = account_named(tx, name)
+        if account.state == "open" and account.attention is None:
+            return Asked(None, f"{name} is open: nothing to do")
+        asked = operations.ask(tx, "reopen", account.account_id, None, why, who)
+    wake(database)
+    return Asked(asked, f"request {asked}: reopen {name}")
+
+
+def wait_for_answer(database: Database, request_id: int, seconds: float, tell: Callable[[], None]) -> Answer | None:
+    """The holder's answer, or None if none came within `seconds`; `tell` is called while waiting."""
+    until = time.monotonic() + seconds
+    while True:
+        with database.read() as tx:
+            found = operations.answer(tx, request_id)
+        if found is not None or time.monotonic() > until:
+            return found
+        tell()
+        time.sleep(0.2)
+
+
+def strategy_named(tx: Tx, name: str) -> Triggerable:
+    """The registered strategy of this name. Raises ConfigError, naming those there are."""
+    found = operations.strategy(tx, name)
+    if found is None:
+        known = ", ".join(operations.strategy_names(tx)) or "none"
+        raise ConfigError(f'no strategy is registered as "{name}"; known are: {known} (fenced apply registers them).')
+    return found
+
+
+def account_named(tx: Tx, name: str) -> Account:
+    """The registered account of this name. Raises ConfigError."""
+    found = accounts.load(tx, [name])
+    if not found:
+        raise ConfigError(
+            f'no account is registered as "{name}"; fenced accounts lists them, fenced apply registers them.'
+        )
+    return found[0]

@@ -1,0 +1,95 @@
+"""One tick of one account: settle from the right, send from the left, round again while a stage did something."""
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from chain.client import ChainClient
+from chain.types import ChainView
+from executor.clock import boottime
+from executor.stages import broadcast, confirm, finalize, reconcile, reserve, sign
+from executor.store import accounts
+from executor.telemetry import ENDED, SENT
+from executor.turn import Turn
+from signer.service import Signer
+
+log = logging.getLogger("fenced.tick")
+_ROUNDS = 20
+_RECONCILE_SECONDS = 60.0
+
+
+@dataclass(slots=True)
+class Progress:
+    """What this worker remembers of an account between ticks; losing it costs a repeated look, nothing else."""
+
+    token: int = 0
+    reconciled_at: float = field(default=float("-inf"))
+    blocked: str | None = None
+    head_hash: bytes | None = None
+    nonce_latest: int = -1
+    settled: bool = False
+
+
+def tick(
+    turn: Turn,
+    client: ChainClient,
+    signer: Signer,
+    progress: Progress,
+    has_requests: bool,
+    may_go_on: Callable[[], bool],
+) -> None:
+    """Do what can be done for the account now.
+
+    `may_go_on` is asked between stages: without trust in the lease nothing new is begun.
+
+    Raises:
+        FenceRefused, StaleFence: the lease has passed to another holder.
+        Unavailable: no endpoint answered; the next tick asks again.
+    """
+    if progress.token != turn.token:
+        progress.token, progress.reconciled_at, progress.blocked, progress.settled = (
+            turn.token,
+            float("-inf"),
+            None,
+            False,
+        )
+    due = boottime() - progress.reconciled_at >= (_RECONCILE_SECONDS if progress.blocked is None else 2.0)
+    if due or has_requests:
+        progress.blocked = reconcile.run(turn, client, signer)
+        progress.reconciled_at = boottime()
+        if progress.blocked is not None:
+            log.warning(
+                "reconcile found a reason to stop", extra={"account": turn.account.name, "why": progress.blocked}
+            )
+    with turn.database.read() as tx:
+        state = accounts.get(tx, turn.account.account_id)
+    if state.first_nonce is None:
+        return
+    view = client.view(turn.account.address)
+    _settle(turn, client, view, progress)
+    halted = state.state == "halted"
+    for _ in range(_ROUNDS):
+        if not may_go_on():
+            return
+        moved = 0 if halted else reserve.run(turn, client, view)
+        if not may_go_on():
+            return
+        moved += sign.run(turn, signer, view, halted)
+        sent = broadcast.run(turn, client, halted)
+        SENT.labels(turn.account.name).inc(sent)
+        if moved + sent == 0:
+            return
+
+
+def _settle(turn: Turn, client: ChainClient, view: ChainView, progress: Progress) -> None:
+    """Look at receipts only when the chain moved or something stayed unexplained."""
+    if progress.settled and (view.head.hash, view.nonce_latest) == (progress.head_hash, progress.nonce_latest):
+        return
+    moved, unresolved = confirm.run(turn, client, view)
+    ended = finalize.run(turn, client, view)
+    for state in ended.values():
+        ENDED.labels(turn.account.name, state).inc()
+    progress.settled = unresolved == 0
+    progress.head_hash, progress.nonce_latest = view.head.hash, view.nonce_latest
+    if unresolved and view.nonce_final is not None and moved == 0:
+        progress.reconciled_at = min(progress.reconciled_at, boottime() - _RECONCILE_SECONDS + 2.0)

@@ -1,0 +1,145 @@
+"""What people ask about the whole installation: first what needs a person, with the command to type, then the rest."""
+
+from dataclasses import dataclass, field
+from typing import Final
+
+from executor.database import Database, Tx
+from executor.errors import NotFine
+from executor.store import reports
+from executor.store.reports import AccountReport, ExecutionReport, RequestReport, ServerReport, StrategyReport
+
+MOST: Final = 10
+RECENT_SECONDS: Final = 86_400.0
+STATES: Final = (
+    "PENDING", "PLANNED", "RUNNING", "SUCCEEDED", "PARTIAL", "REVERTED", "CANCELLED", "PARKED", "SKIPPED", "FAILED",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """Something that waits for a person: what it is about, what is the matter, and what to type."""
+
+    subject: str
+    what: str
+    command: str
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """The installation at one moment."""
+
+    service: str | None
+    live_workers: int
+    needs: list[Need] = field(default_factory=list)
+    accounts: list[AccountReport] = field(default_factory=list)
+    strategies: list[StrategyReport] = field(default_factory=list)
+    requests: list[RequestReport] = field(default_factory=list)
+
+
+def status(database: Database, revisions: dict[str, str], worker_seconds: float) -> Status:
+    """The installation now. `revisions` are this configuration's, to tell strategies whose registered one differs.
+
+    A worker counts as alive when it was seen within `worker_seconds`.
+    """
+    with database.read() as tx:
+        server = reports.server(tx, worker_seconds)
+        _refuse_standby(server)
+        accounts, strategies, requests = reports.accounts(tx), reports.strategies(tx), reports.requests(tx)
+        needs = [
+            *_server_needs(server, accounts),
+            *(need for account in accounts for need in _account_needs(account)),
+            *_execution_needs(tx),
+            *_strategy_needs(strategies, revisions),
+            *_request_needs(server, requests),
+        ]
+    shown = [strategy for strategy in strategies if strategy.retired_at is None or strategy.live]
+    return Status(server.service, server.live_workers, needs, accounts, shown, requests)
+
+
+def account_list(database: Database) -> list[AccountReport]:
+    """All accounts by name."""
+    with database.read() as tx:
+        _refuse_standby(reports.server(tx, 0))
+        return reports.accounts(tx)
+
+
+def execution_list(
+    database: Database, *, strategy: str | None = None, state: str | None = None, most: int = 50
+) -> list[ExecutionReport]:
+    """The newest executions, of one strategy or in one state where these are given."""
+    with database.read() as tx:
+        return reports.executions(tx, strategy, state, most)
+
+
+def _refuse_standby(server: ServerReport) -> None:
+    if server.in_recovery:
+        raise NotFine("the database is a standby; point [database] url at the primary.")
+
+
+def _server_needs(server: ServerReport, accounts: list[AccountReport]) -> list[Need]:
+    needs = []
+    if not server.same_system:
+        what = (
+            "is a copy or a new cluster: its system identifier is not the one it was made with; no worker takes a lease"
+        )
+        needs.append(Need("database", what, "fenced doctor"))
+    if accounts and not server.live_workers:
+        needs.append(Need("workers", "none is alive: nothing is planned, sent or confirmed", "fenced run"))
+    return needs
+
+
+def _account_needs(account: AccountReport) -> list[Need]:
+    needs = []
+    reopen = f'fenced reopen {account.name} --why "…"'
+    if account.state == "halted":
+        needs.append(Need(account.name, f"halted: {account.reason}", reopen))
+    elif account.other_timeline:
+        what = "the database was restored or promoted since the last reconcile; the next holder halts the account"
+        needs.append(Need(account.name, what, "fenced status"))
+    if account.attention is not None:
+        needs.append(Need(account.name, account.attention, f"fenced accounts, then {reopen}"))
+    return needs
+
+
+def _execution_needs(tx: Tx) -> list[Need]:
+    needs = [
+        Need(one.execution_id, f"parked: {one.reason}", f"fenced show {one.execution_id}")
+        for one in reports.parked(tx, MOST)
+    ]
+    for one in reports.orphaned_plans(tx, MOST):
+        what = "was made for a revision that is no longer registered: no worker plans it, it ends at its deadline"
+        needs.append(Need(one.execution_id, what, f"fenced show {one.execution_id}"))
+    for one in reports.failed(tx, RECENT_SECONDS, MOST):
+        what = f"{one.state.lower()} within the last day" + (f": {one.reason}" if one.reason else "")
+        needs.append(Need(one.execution_id, what, f"fenced show {one.execution_id}"))
+    return needs
+
+
+def _strategy_needs(strategies: list[StrategyReport], revisions: dict[str, str]) -> list[Need]:
+    active = {strategy.name: strategy for strategy in strategies if strategy.retired_at is None}
+    needs = []
+    for name, revision in revisions.items():
+        if name not in active:
+            needs.append(Need(name, "is in the configuration and not registered", "fenced apply"))
+        elif active[name].revision != revision:
+            what = (
+                f"registered revision {active[name].revision[:12]} is not this configuration's {revision[:12]}: "
+                "a worker started here does not plan it"
+            )
+            needs.append(Need(name, what, "fenced apply"))
+    for name in active:
+        if name not in revisions:
+            needs.append(
+                Need(name, "is registered and not in this configuration: nobody here plans it", "fenced apply")
+            )
+    return needs
+
+
+def _request_needs(server: ServerReport, requests: list[RequestReport]) -> list[Need]:
+    needs = []
+    for one in requests:
+        waited = (server.now - one.at).total_seconds()
+        if waited > 60:
+            what = f"request {one.request_id} ({one.kind}) has waited {waited:.0f} s: no worker holds the account"
+            needs.append(Need(one.subject, what, "fenced run"))
+    return needs

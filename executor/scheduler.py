@@ -1,0 +1,90 @@
+"""Scheduling: due slots of all strategies → executions, by unique key and high-water mark (G1). Needs no lease.
+
+Any worker may do it at any time; what two of them do at once is one row.
+"""
+
+import logging
+from collections.abc import Iterable
+from datetime import timedelta
+from typing import Any, cast
+
+import tzdata
+
+from executor.database import Database, Tx
+from executor.records import DueStrategy
+from executor.recurrence import Cron, Every, Misfire, apply_misfire, slot_text
+from executor.store import executions, strategies
+from executor.telemetry import MATERIALISED
+
+log = logging.getLogger("fenced.scheduler")
+_STRATEGIES = 50
+_SLOTS = 1000
+_GRACE_SECONDS = 60.0
+
+
+def materialise(database: Database) -> int:
+    """Look at every strategy that has a slot due; how many executions were inserted, skipped ones included.
+
+    A worker whose tzdata is older than what computed the strategy's last slot leaves it alone (P20).
+    """
+    inserted = 0
+    with database.transaction() as tx:
+        for strategy in strategies.lock_due(tx, _STRATEGIES):
+            if strategy.tzdata_version is not None and strategy.tzdata_version > tzdata.IANA_VERSION:
+                log.warning(
+                    "this worker's tzdata is too old for the strategy",
+                    extra={"strategy": strategy.name, "needs": strategy.tzdata_version},
+                )
+                continue
+            inserted += _materialise(tx, strategy)
+    return inserted
+
+
+def recurrence_of(schedule: str | None, every_seconds: float | None, timezone: str) -> Cron | Every | None:
+    """The recurrence a strategy's columns mean; None where it runs by trigger only."""
+    if schedule is not None:
+        return Cron(schedule, timezone)
+    return None if every_seconds is None else Every(every_seconds)
+
+
+def _materialise(tx: Tx, strategy: DueStrategy) -> int:
+    recurrence = recurrence_of(strategy.schedule, strategy.every_seconds, strategy.timezone)
+    if recurrence is None:
+        return 0
+    slots = recurrence.due(strategy.high_water_mark, strategy.now, _SLOTS)
+    if not slots:
+        strategies.advance(
+            tx, strategy.name, strategy.high_water_mark, recurrence.next(strategy.now), tzdata.IANA_VERSION
+        )
+        return 0
+    overlaps = strategy.overlap == "skip" and executions.has_live(tx, strategy.name)
+    following = recurrence.next(strategy.now)
+    rows: list[dict[str, Any]] = []
+    for decision in apply_misfire(slots, strategy.now, cast("Misfire", strategy.misfire), _GRACE_SECONDS):
+        runs = decision.run and not overlaps
+        deadline = (
+            None
+            if strategy.start_deadline_seconds is None
+            else decision.slot + timedelta(seconds=strategy.start_deadline_seconds)
+        )
+        rows.append(
+            {
+                "execution_id": f"{strategy.name}/{slot_text(decision.slot)}",
+                "strategy": strategy.name,
+                "slot": decision.slot,
+                "input": strategy.input,
+                "state": "PENDING" if runs else "SKIPPED",
+                "reason": None if runs else (decision.reason or "overlap: the one before is not through yet"),
+                "due_at": decision.slot,
+                "expires_at": deadline or following,
+            }
+        )
+    inserted = executions.insert(tx, rows)
+    strategies.advance(tx, strategy.name, slots[-1], following, tzdata.IANA_VERSION)
+    _count(strategy.name, (row["state"] for row in rows))
+    return len(inserted)
+
+
+def _count(strategy: str, states: Iterable[str]) -> None:
+    for state in states:
+        MATERIALISED.labels(strategy, state).inc()

@@ -1,0 +1,191 @@
+"""Plan: PENDING → PLANNED, in a killable child process outside the tick, so that a slow strategy delays nobody's settling (P19)."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from chain.client import ChainClient
+from chain.transaction import intent_digest
+from chain.types import Head, checksum
+from executor.crashpoints import CrashPoint
+from executor.database import Held, Refused
+from executor.plan_process import PlanPool, PlanRequest, PlanResult
+from executor.records import PendingExecution
+from executor.store import accounts, executions, plans
+from executor.strategy_values import NothingToDo, PlanFailed, Planned, PlanOutcome
+from executor.turn import Turn, record_in_halves
+
+_BATCH = 100
+_TRIES = 3
+_RETRY_SECONDS = (1.0, 5.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Definition:
+    """A strategy as this worker has it; it plans executions of exactly this revision (P18b)."""
+
+    revision: str
+    plan: str
+    params: Mapping[str, Any]
+    allow_create: bool
+
+
+@dataclass(frozen=True, slots=True)
+class PlanReport:
+    """How many executions moved, and which strategies wait for a worker with their revision."""
+
+    moved: int
+    unplannable: frozenset[str]
+
+
+def run(
+    turn: Turn,
+    client: ChainClient,
+    pool: PlanPool,
+    definitions: Mapping[str, Definition],
+    endpoint_url: str,
+    timeout_seconds: float,
+) -> PlanReport:
+    """Plan what is due for one account, all of it against one block.
+
+    Raises Unavailable when no endpoint tells the head; nothing was counted then.
+    """
+    with turn.database.read() as tx:
+        if accounts.get(tx, turn.account.account_id).state != "open":
+            return PlanReport(0, frozenset())
+        pending = executions.select_pending(tx, turn.account.account_id, _BATCH)
+    if not pending:
+        return PlanReport(0, frozenset())
+    expired = [p for p in pending if p.expired]
+    known = [p for p in pending if not p.expired and _is_known(p, definitions)]
+    unplannable = frozenset(p.strategy for p in pending if not p.expired and not _is_known(p, definitions))
+    if expired:
+        with turn.hold() as held:
+            executions.end_unreserved(held, [_ending(p, "SKIPPED", _late(p)) for p in expired])
+    if not known:
+        return PlanReport(len(expired), unplannable)
+    head = client.view(turn.account.address).head
+    with turn.hold() as held:
+        executions.count_planning(held, [p.execution_id for p in known])
+    turn.crash(CrashPoint.PLAN_COUNTED)
+    results = pool.plan(
+        [_request(turn, p, definitions[p.strategy], head, endpoint_url) for p in known], timeout_seconds
+    )
+    turn.crash(CrashPoint.PLAN_MADE)
+    rows = list(zip(known, results, strict=True))
+    record_in_halves(rows, lambda some: _record(turn, head, some), lambda row, why: _offend(turn, row[0], why))
+    turn.crash(CrashPoint.PLAN_RECORDED)
+    return PlanReport(len(expired) + len(rows), unplannable)
+
+
+def _is_known(pending: PendingExecution, definitions: Mapping[str, Definition]) -> bool:
+    definition = definitions.get(pending.strategy)
+    return definition is not None and definition.revision == pending.revision
+
+
+def _late(pending: PendingExecution) -> str:
+    return "start deadline passed before a plan was made" + (
+        f" ({pending.planning_attempts} tries)" if pending.planning_attempts else ""
+    )
+
+
+def _request(
+    turn: Turn, pending: PendingExecution, definition: Definition, head: Head, endpoint_url: str
+) -> PlanRequest:
+    return PlanRequest(
+        execution_id=pending.execution_id,
+        slot=pending.slot,
+        strategy=pending.strategy,
+        plan=definition.plan,
+        params=definition.params,
+        input=pending.input,
+        account=checksum(turn.account.address),
+        chain_id=turn.account.chain_id,
+        block_number=head.number,
+        block_hash="0x" + head.hash.hex(),
+        endpoint_url=endpoint_url,
+        allow_create=definition.allow_create,
+    )
+
+
+def _record(turn: Turn, head: Head, rows: Sequence[tuple[PendingExecution, PlanResult]]) -> None:
+    with turn.hold() as held:
+        outcomes = [(p, _checked(turn, result.outcome)) for p, result in rows]
+        planned = [(p, o) for p, o in outcomes if isinstance(o, Planned)]
+        plans.insert(held, [row for p, o in planned for row in _intents(turn, p, o)])
+        executions.record_planned(
+            held,
+            [
+                {"execution_id": p.execution_id, "revision": p.revision, "plan_order": o.order, "steps": len(o.calls)}
+                for p, o in planned
+            ],
+            head.number,
+            head.hash,
+        )
+        executions.end_unreserved(
+            held,
+            [_ending(p, "SKIPPED", f"nothing to do: {o.reason}") for p, o in outcomes if isinstance(o, NothingToDo)],
+        )
+        _record_failures(held, [(p, o) for p, o in outcomes if isinstance(o, PlanFailed)])
+
+
+def _checked(turn: Turn, outcome: PlanOutcome) -> PlanOutcome:
+    if isinstance(outcome, Planned) and outcome.order == "together" and len(outcome.calls) > turn.account.max_in_flight:
+        most = turn.account.max_in_flight
+        return PlanFailed(
+            "bad_result",
+            f"{len(outcome.calls)} calls together exceed the account's max_in_flight of {most}; raise it or use in_order.",
+        )
+    return outcome
+
+
+def _record_failures(held: Held, failures: Sequence[tuple[PendingExecution, PlanFailed]]) -> None:
+    """A plan is tried three times; a node that was not reachable is not the strategy's fault and counts for nothing."""
+    given_up = [(p, f) for p, f in failures if f.kind != "unreachable" and p.planning_attempts + 1 >= _TRIES]
+    again = [(p, f) for p, f in failures if (p, f) not in given_up]
+    executions.end_unreserved(held, [_ending(p, "FAILED", f"plan {f.kind}: {f.message}") for p, f in given_up])
+    executions.record_retry(
+        held,
+        [
+            {
+                "execution_id": p.execution_id,
+                "reason": f"plan {f.kind}: {f.message}",
+                "seconds": _RETRY_SECONDS[min(p.planning_attempts, 1)],
+            }
+            for p, f in again
+        ],
+    )
+
+
+def _ending(pending: PendingExecution, state: str, reason: str) -> dict[str, str]:
+    return {"execution_id": pending.execution_id, "state": state, "reason": reason}
+
+
+def _intents(turn: Turn, pending: PendingExecution, plan: Planned) -> list[dict[str, Any]]:
+    return [
+        {
+            "execution_id": pending.execution_id,
+            "step": call.step,
+            "once": call.once,
+            "recipient": call.to,
+            "creates": call.to is None,
+            "value": call.value_wei,
+            "data": call.data,
+            "access_list": call.access_list,
+            "gas": call.gas,
+            "label": call.label,
+            "digest": intent_digest(
+                turn.account.chain_id, turn.account.address, call.to, call.value_wei, call.data, call.access_list
+            ),
+        }
+        for call in plan.calls
+    ]
+
+
+def _offend(turn: Turn, pending: PendingExecution, refusal: Refused) -> None:
+    with turn.database.transaction() as tx:
+        accounts.note_attention(
+            tx,
+            turn.account.account_id,
+            f"{refusal.constraint} refused the plan of {pending.execution_id}: {refusal.detail}",
+        )

@@ -1,0 +1,156 @@
+"""Reconcile: rows ↔ signer's journal ↔ chain, on takeover and now and then. Adds evidence, halts on the grounds of P15, repairs nothing.
+
+It also seeds an account at first use, closes nonces that a stranger used (P5), and answers what operators asked for.
+"""
+
+from collections.abc import Sequence
+
+from chain.client import ChainClient
+from chain.transaction import intent_digest
+from chain.types import ChainView
+from executor.crashpoints import CrashPoint
+from executor.records import Account
+from executor.store import accounts, attempts, executions, requests, reservations
+from executor.store.reservations import Unseen, Witness
+from executor.turn import Turn
+from signer.request import JournalEntry
+from signer.service import Signer
+
+_SCAN_BLOCKS = 512
+
+
+def run(turn: Turn, client: ChainClient, signer: Signer) -> str | None:
+    """Compare everything; None when it agrees, else the reason why the account was halted or waits.
+
+    Raises:
+        StaleFence, FenceRefused: the signer or the database has seen a newer lease generation.
+        Unavailable: no endpoint answers; nothing was concluded.
+    """
+    signer.raise_fence(turn.fence)
+    account = turn.account
+    genesis = client.check_identity()
+    with turn.database.read() as tx:
+        witness = reservations.witness(tx, account.account_id)
+        bound = reservations.bound_steps(tx, account.account_id, 0)
+        waiting = requests.select_waiting(tx, account.account_id)
+        current = accounts.get(tx, account.account_id)
+    view = client.view(account.address)
+    entries = signer.journal(account.chain_id, account.address, 0)
+    ground = _ground(current, genesis, client, view, witness, bound, entries)
+    if ground is None and current.first_nonce is None and view.nonce_pending != view.nonce_latest:
+        return _wait(
+            turn,
+            f"pending transactions of unknown origin: {view.nonce_pending - view.nonce_latest} of this account wait in the node's pool; let them be mined or drop them",
+        )
+    if ground is not None:
+        with turn.database.transaction() as tx:
+            accounts.halt(tx, account.account_id, ground)
+    else:
+        _close_foreign(turn, client, view, entries)
+    with turn.hold() as held:
+        if ground is None:
+            accounts.record_reconciled(held, genesis, view.nonce_latest)
+            accounts.note_attention(held.tx, account.account_id, None)
+        for request in waiting:
+            if request.kind == "resume" and request.strategy is not None:
+                done = requests.record_resumed(held, request.strategy)
+                requests.answer(held, request.request_id, True, "resumed" if done else "it was not paused")
+            elif ground is None:
+                accounts.record_opened(held)
+                parked = (
+                    executions.park_after_reopening(held, request.why)
+                    if held.account_state == "halted" and _is_rewind(current)
+                    else 0
+                )
+                requests.answer(
+                    held,
+                    request.request_id,
+                    True,
+                    f"open again, {parked} executions parked" if parked else "open again",
+                )
+            else:
+                requests.answer(held, request.request_id, False, ground)
+    turn.crash(CrashPoint.RECONCILE_RECORDED)
+    return ground
+
+
+def _ground(
+    account: Account,
+    genesis: bytes,
+    client: ChainClient,
+    view: ChainView,
+    witness: Witness,
+    bound: dict[int, tuple[str, int]],
+    entries: Sequence[JournalEntry],
+) -> str | None:
+    """The first ground of P15 that holds, as one sentence. A latest nonce that went back is an ordinary reorg and none of them."""
+    if account.genesis_hash is not None and account.genesis_hash != genesis:
+        return f"the endpoint's genesis block 0x{genesis.hex()} is not the one this account began on, 0x{account.genesis_hash.hex()}"
+    if client.code(account.address):
+        return "there is code at the account's address (EIP-7702): its nonce no longer moves by its key alone"
+    stray = next((e for e in entries if bound.get(e.nonce) != (e.execution_id, e.step)), None)
+    if stray is not None:
+        return f"the signer's journal binds nonce {stray.nonce} to step {stray.step} of {stray.execution_id}, the rows do not: restored or copied"
+    if account.first_nonce is None:
+        return None
+    following = witness.highest + 1 if witness.highest is not None else account.first_nonce
+    if view.nonce_latest > following:
+        return f"the chain counts nonce {view.nonce_latest}, the rows reach {following - 1}: the key was used elsewhere or rows are lost"
+    if view.final is not None and view.nonce_final is not None and view.final.number >= (witness.witness_number or 0):
+        settled = account.first_nonce + witness.closed
+        if view.nonce_final < settled:
+            return f"at the final block {view.final.number} the chain counts nonce {view.nonce_final}, the rows closed {settled}: a reorg past finality"
+    if witness.witness_number is not None:
+        canonical = client.canonical_hashes([witness.witness_number])[witness.witness_number]
+        if canonical is not None and canonical != witness.witness_hash:
+            return f"block {witness.witness_number} that proved a closed nonce is no longer canonical: a reorg past finality"
+    return None
+
+
+def _close_foreign(turn: Turn, client: ChainClient, view: ChainView, entries: Sequence[JournalEntry]) -> None:
+    """Close nonces the chain has passed for good without any of our transactions (P5)."""
+    if view.final is None or view.nonce_final is None or turn.account.state == "halted":
+        return
+    with turn.database.read() as tx:
+        unseen = reservations.select_unseen(tx, turn.account.account_id, view.nonce_final)
+    journaled = {e.nonce: e.hashes for e in entries}
+    for nonce in unseen:
+        hashes = [*{*nonce.hashes, *journaled.get(nonce.nonce, ())}]
+        if any(receipt is not None for receipt in client.receipts(hashes)):
+            continue
+        found = client.find_transaction(
+            turn.account.address, nonce.nonce, max(0, view.final.number - _SCAN_BLOCKS), view.final.number
+        )
+        if found is not None and (
+            found.hash in hashes or _is_ours(turn, nonce, found.to, found.value_wei, found.data, found.access_list)
+        ):
+            with turn.database.transaction() as tx:
+                accounts.halt(
+                    tx,
+                    turn.account.account_id,
+                    f"nonce {nonce.nonce} was used by our own intent under the unknown hash 0x{found.hash.hex()}",
+                )
+            return
+        with turn.hold() as held:
+            if held.account_state == "halted":
+                return
+            attempts.supersede(held, [nonce.nonce])
+            execution_id = reservations.close_foreign(
+                held, nonce.nonce, found.hash if found else None, view.final, turn.finality_rule, turn.endpoints
+            )
+            executions.end_settled(held, [execution_id])
+
+
+def _is_ours(turn: Turn, nonce: Unseen, to: bytes | None, value_wei: int, data: bytes, access_list: object) -> bool:
+    digest = intent_digest(turn.account.chain_id, turn.account.address, to, value_wei, data, access_list)  # type: ignore[arg-type]  # as decoded
+    return digest in (nonce.intent_digest, turn.account.cancel_digest)
+
+
+def _is_rewind(account: Account) -> bool:
+    return "timeline" in (account.reason or "") or "restored" in (account.reason or "")
+
+
+def _wait(turn: Turn, why: str) -> str:
+    with turn.database.transaction() as tx:
+        accounts.note_attention(tx, turn.account.account_id, why)
+    return why

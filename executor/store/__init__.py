@@ -1,0 +1,1 @@
+"""One module per aggregate: SQL and nothing else. Functions take the caller's transaction and never open one."""

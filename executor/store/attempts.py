@@ -1,0 +1,190 @@
+"""The attempts: signed variants of a reservation. Bytes are written once; status moves along the arrows of P1."""
+
+from collections.abc import Sequence
+from datetime import timedelta
+
+from sqlalchemy import text
+
+from executor.database import Held, Rows, Tx, expect
+from executor.records import Draft, Sendable, Watched, access_list_from
+
+_DRAFTS = text("""
+SELECT a.nonce, a.seq, a.kind, r.transaction_type, r.execution_id, r.step, r.intent_digest, i.recipient, i.creates, i.value, i.data, i.access_list,
+       a.gas, a.max_fee, a.tip, s.max_fee AS signed_max_fee, s.tip AS signed_tip
+  FROM attempt a JOIN nonce_reservation r USING (account_id, nonce) JOIN intent i USING (execution_id, step)
+  LEFT JOIN LATERAL (SELECT max(x.max_fee) AS max_fee, max(x.tip) AS tip FROM attempt x
+                      WHERE (x.account_id, x.nonce) = (a.account_id, a.nonce) AND x.raw IS NOT NULL) s ON true
+ WHERE a.account_id = :account AND a.status = 'DRAFT' AND r.state = 'OPEN' AND (NOT :cancels_only OR a.kind = 'CANCEL')
+ ORDER BY a.nonce LIMIT :most
+""")
+_SIGNED = Rows(nonce="bigint", seq="smallint", raw="bytea", hash="bytea")
+_RECORD_SIGNED = text(f"""
+UPDATE attempt a SET status = 'SIGNED', raw = r.raw, hash = r.hash, signed_at = clock_timestamp(), signed_token = :token
+  FROM {_SIGNED.sql} WHERE a.account_id = :account AND (a.nonce, a.seq) = (r.nonce, r.seq) AND a.status = 'DRAFT'
+""")
+_REFUSED = Rows(nonce="bigint", seq="smallint", reason="text", gas="bigint", max_fee="uint256", tip="uint256")
+_RECORD_REFUSED = text(f"""
+UPDATE attempt a SET status = 'REFUSED', reason = r.reason
+  FROM {_REFUSED.sql} WHERE a.account_id = :account AND (a.nonce, a.seq) = (r.nonce, r.seq) AND a.status = 'DRAFT'
+""")
+_INSERT_CANCEL = text(f"""
+INSERT INTO attempt (account_id, nonce, seq, kind, cancel_digest, gas, max_fee, tip, token)
+SELECT :account, r.nonce, r.seq + 1, 'CANCEL', c.cancel_digest, r.gas, r.max_fee, r.tip, :token
+  FROM {_REFUSED.sql} JOIN account c ON c.account_id = :account
+""")
+_SENDABLE = text("""
+SELECT r.nonce, a.seq, a.status, CASE WHEN d.due THEN a.raw END AS raw, a.hash, coalesce(d.due, false) AS due, a.kind
+  FROM nonce_reservation r
+  LEFT JOIN LATERAL (SELECT x.seq, x.status, x.raw, x.hash, x.kind FROM attempt x
+     WHERE (x.account_id, x.nonce) = (r.account_id, r.nonce) AND x.status IN ('SIGNED', 'SENT', 'MINED')
+     ORDER BY x.status = 'MINED' DESC, x.seq DESC LIMIT 1) a ON true
+  LEFT JOIN LATERAL (SELECT a.status = 'SIGNED' OR (a.status = 'SENT' AND coalesce(
+       (SELECT max(b.last_at) FROM broadcast b WHERE (b.account_id, b.nonce, b.seq) = (r.account_id, r.nonce, a.seq))
+       <= greatest(clock_timestamp() - (CASE WHEN EXISTS (SELECT 1 FROM broadcast b WHERE (b.account_id, b.nonce, b.seq) = (r.account_id, r.nonce, a.seq)
+                                                            AND b.verdict IN ('accepted', 'already known')) THEN :again ELSE :soon END),
+                   (SELECT max(o.orphaned_at) FROM receipt o WHERE (o.account_id, o.nonce, o.seq) = (r.account_id, r.nonce, a.seq))), true)) AS due) d ON true
+ WHERE r.account_id = :account AND r.state = 'OPEN' ORDER BY r.nonce LIMIT :most
+""")
+_SENT = Rows(nonce="bigint", seq="smallint")
+_RECORD_SENT = text(f"""
+UPDATE attempt a SET status = 'SENT', sent_at = coalesce(a.sent_at, clock_timestamp()), sent_token = coalesce(a.sent_token, :token)
+  FROM {_SENT.sql} WHERE a.account_id = :account AND (a.nonce, a.seq) = (r.nonce, r.seq) AND a.status = 'SIGNED'
+""")
+_VERDICT = Rows(nonce="bigint", seq="smallint", endpoint="text", verdict="text", detail="text")
+_RECORD_VERDICT = text(f"""
+INSERT INTO broadcast (account_id, nonce, seq, endpoint, verdict, detail, token)
+SELECT :account, r.nonce, r.seq, r.endpoint, r.verdict, r.detail, :token FROM {_VERDICT.sql}
+ON CONFLICT (account_id, nonce, seq, endpoint, verdict)
+DO UPDATE SET count = broadcast.count + 1, last_at = clock_timestamp(), detail = excluded.detail
+""")
+_WATCHED_COLUMNS = """
+SELECT a.nonce, a.seq, a.kind, a.status, a.hash, c.block_number, c.block_hash, c.status
+  FROM nonce_reservation r JOIN attempt a USING (account_id, nonce)
+  LEFT JOIN receipt c ON (c.account_id, c.nonce, c.seq) = (a.account_id, a.nonce, a.seq) AND c.orphaned_at IS NULL
+"""
+_WATCHED = text(f"""{_WATCHED_COLUMNS}
+ WHERE r.account_id = :account AND r.state = 'OPEN' AND a.raw IS NOT NULL AND (r.nonce < :mined OR a.status = 'MINED')
+ ORDER BY a.nonce, a.seq LIMIT :most
+""")
+_FINALIZABLE = text(f"""{_WATCHED_COLUMNS}
+ WHERE r.account_id = :account AND r.state = 'OPEN' AND a.status = 'MINED' AND c.block_number <= :final ORDER BY a.nonce LIMIT :most
+""")
+_MOVED = Rows(nonce="bigint", seq="smallint")
+_ORPHAN = text(f"""
+UPDATE attempt a SET status = 'SENT', sent_at = coalesce(a.sent_at, clock_timestamp()), sent_token = coalesce(a.sent_token, :token)
+  FROM {_MOVED.sql} WHERE a.account_id = :account AND (a.nonce, a.seq) = (r.nonce, r.seq) AND a.status = 'MINED'
+""")
+_MINE = text(f"""
+UPDATE attempt a SET status = 'MINED', sent_at = coalesce(a.sent_at, clock_timestamp()), sent_token = coalesce(a.sent_token, :token)
+  FROM {_MOVED.sql} WHERE a.account_id = :account AND (a.nonce, a.seq) = (r.nonce, r.seq) AND a.status IN ('SIGNED', 'SENT')
+""")
+_FINAL = text(f"""
+UPDATE attempt a SET status = 'FINAL' FROM {_MOVED.sql}
+ WHERE a.account_id = :account AND (a.nonce, a.seq) = (r.nonce, r.seq) AND a.status = 'MINED'
+""")
+_SUPERSEDE = text("""
+UPDATE attempt a SET status = 'SUPERSEDED' WHERE a.account_id = :account AND a.nonce = ANY(:nonces) AND a.status IN ('DRAFT', 'SIGNED', 'SENT', 'MINED')
+""")
+
+
+def select_drafts(tx: Tx, account_id: int, most: int, cancels_only: bool) -> list[Draft]:
+    """Drafts to sign, in nonce order; only cancels while the account is halted (P16)."""
+    rows = tx.execute(_DRAFTS, {"account": account_id, "most": most, "cancels_only": cancels_only})
+    return [Draft(**{**row._asdict(), "access_list": access_list_from(row.access_list)}) for row in rows]
+
+
+def record_signed(held: Held, rows: Sequence[tuple[int, int, bytes, bytes]]) -> None:
+    """DRAFT → SIGNED with the bytes and their hash: rows of (nonce, seq, raw, hash)."""
+    if rows:
+        full = [{"nonce": n, "seq": s, "raw": raw, "hash": h} for n, s, raw, h in rows]
+        changed = held.tx.execute(
+            _RECORD_SIGNED, {**_SIGNED.bind(full), "account": held.account_id, "token": held.token}
+        ).rowcount
+        expect(changed, len(rows), "signed attempts")
+
+
+def record_refused(held: Held, rows: Sequence[tuple[int, int, str, int, int, int]]) -> None:
+    """DRAFT → REFUSED and a CANCEL draft beside it (P6): rows of (nonce, seq, reason, gas, max fee, tip)."""
+    if rows:
+        full = [
+            {"nonce": n, "seq": s, "reason": why, "gas": gas, "max_fee": fee, "tip": tip}
+            for n, s, why, gas, fee, tip in rows
+        ]
+        bound = {**_REFUSED.bind(full), "account": held.account_id, "token": held.token}
+        expect(held.tx.execute(_RECORD_REFUSED, bound).rowcount, len(rows), "refused attempts")
+        expect(held.tx.execute(_INSERT_CANCEL, bound).rowcount, len(rows), "cancel drafts")
+
+
+def select_sendable(
+    tx: Tx, account_id: int, most: int, again: timedelta, soon: timedelta, halted: bool
+) -> list[Sendable]:
+    """The contiguous prefix of open nonces that have signed bytes, in order, and which of them are due to be handed over.
+
+    Bytes are due again after `again` when a node had taken them, after `soon` otherwise, and at once after a reorg.
+    A halted account makes no first hand-over but of cancels (P16).
+    """
+    prefix: list[Sendable] = []
+    for row in tx.execute(_SENDABLE, {"account": account_id, "most": most, "again": again, "soon": soon}):
+        if row.seq is None:
+            break
+        due = row.due and not (halted and row.status == "SIGNED" and row.kind != "CANCEL")
+        prefix.append(Sendable(row.nonce, row.seq, row.status, row.raw or b"", row.hash, due))
+    return prefix
+
+
+def record_sent(held: Held, rows: Sequence[tuple[int, int]]) -> None:
+    """SIGNED → SENT: rows of (nonce, seq)."""
+    if rows:
+        full = [{"nonce": n, "seq": s} for n, s in rows]
+        changed = held.tx.execute(
+            _RECORD_SENT, {**_SENT.bind(full), "account": held.account_id, "token": held.token}
+        ).rowcount
+        expect(changed, len(rows), "sent attempts")
+
+
+def record_verdicts(held: Held, rows: Sequence[tuple[int, int, str, str, str]]) -> None:
+    """Count what each endpoint said: rows of (nonce, seq, endpoint, verdict, detail)."""
+    if rows:
+        full = [{"nonce": n, "seq": s, "endpoint": e, "verdict": v, "detail": d or None} for n, s, e, v, d in rows]
+        held.tx.execute(_RECORD_VERDICT, {**_VERDICT.bind(full), "account": held.account_id, "token": held.token})
+
+
+def select_watched(tx: Tx, account_id: int, mined: int, most: int) -> list[Watched]:
+    """Attempts with bytes whose nonce the chain has passed, whatever their status, and those believed mined (P1)."""
+    return [Watched(*row) for row in tx.execute(_WATCHED, {"account": account_id, "mined": mined, "most": most})]
+
+
+def select_finalizable(tx: Tx, account_id: int, final: int, most: int) -> list[Watched]:
+    """MINED attempts in blocks at or below the final one."""
+    return [Watched(*row) for row in tx.execute(_FINALIZABLE, {"account": account_id, "final": final, "most": most})]
+
+
+def record_orphaned(held: Held, rows: Sequence[tuple[int, int]]) -> None:
+    """MINED → SENT after a reorg: the same bytes go out again."""
+    _move(held, _ORPHAN, rows, "orphaned attempts")
+
+
+def record_mined(held: Held, rows: Sequence[tuple[int, int]]) -> None:
+    """SIGNED or SENT → MINED."""
+    _move(held, _MINE, rows, "mined attempts")
+
+
+def record_final(held: Held, rows: Sequence[tuple[int, int]]) -> None:
+    """MINED → FINAL; the other attempts of these nonces are SUPERSEDED."""
+    _move(held, _FINAL, rows, "final attempts")
+    supersede(held, [nonce for nonce, _ in rows])
+
+
+def supersede(held: Held, nonces: Sequence[int]) -> None:
+    """Whatever is still live of these nonces can never be mined any more."""
+    held.tx.execute(_SUPERSEDE, {"account": held.account_id, "nonces": list(nonces)})
+
+
+def _move(held: Held, statement: object, rows: Sequence[tuple[int, int]], what: str) -> None:
+    if rows:
+        bound = {
+            **_MOVED.bind([{"nonce": n, "seq": s} for n, s in rows]),
+            "account": held.account_id,
+            "token": held.token,
+        }
+        expect(held.tx.execute(statement, bound).rowcount, len(rows), what)  # type: ignore[call-overload]  # one of the texts above

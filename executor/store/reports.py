@@ -1,0 +1,202 @@
+"""What `status`, `accounts`, `executions` and `doctor` read: plain selects, nothing locked, nothing written."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from sqlalchemy import text
+
+from executor.database import Tx
+
+_SERVER = text("""
+SELECT i.service, i.system_identifier = c.system_identifier::text AS same_system, i.epoch_min, i.epoch_max,
+       pg_is_in_recovery() AS in_recovery, current_setting('server_version_num')::int AS version,
+       current_setting('fsync') AS fsync, current_setting('synchronous_commit') AS synchronous_commit,
+       clock_timestamp() AS now,
+       (SELECT count(*) FROM worker WHERE stopped_at IS NULL AND seen_at > clock_timestamp() - make_interval(secs => :ttl)) AS live_workers
+  FROM installation i, pg_control_system() c
+""")
+_ACCOUNTS = text("""
+SELECT a.name, a.chain_id, a.address, a.state, a.reason, a.attention, l.token,
+       CASE WHEN l.expires_at > clock_timestamp() THEN l.holder END AS holder,
+       CASE WHEN l.expires_at > clock_timestamp() THEN l.expires_at END AS held_until,
+       o.open_nonces, o.in_flight, a.max_in_flight,
+       coalesce((SELECT max(nonce) + 1 FROM nonce_reservation r WHERE r.account_id = a.account_id), a.first_nonce) AS next_nonce,
+       o.oldest_open, a.reconciled_at, a.timeline <> current_timeline() AS other_timeline,
+       (SELECT count(*) FROM execution e WHERE e.account_id = a.account_id AND e.state = 'PENDING') AS pending,
+       (SELECT count(*) FROM execution e WHERE e.account_id = a.account_id AND e.state IN ('PLANNED', 'RUNNING')) AS working,
+       (SELECT count(*) FROM execution e WHERE e.account_id = a.account_id AND e.state = 'PARKED') AS parked,
+       (SELECT e.reason FROM execution e WHERE e.account_id = a.account_id AND e.reason IS NOT NULL
+           AND (e.state IN ('PLANNED', 'RUNNING') OR (e.state = 'PENDING' AND e.due_at <= clock_timestamp()))
+         ORDER BY e.due_at LIMIT 1) AS waits_for,
+       (SELECT count(*) FROM refused_write w WHERE w.account_id = a.account_id AND w.at > clock_timestamp() - interval '1 day') AS refused_writes
+  FROM account a JOIN lease l USING (account_id)
+  CROSS JOIN LATERAL (
+    SELECT count(*) AS open_nonces, min(r.nonce) AS oldest_open,
+           count(*) FILTER (WHERE NOT EXISTS (SELECT 1 FROM attempt m WHERE (m.account_id, m.nonce) = (r.account_id, r.nonce) AND m.status = 'MINED')) AS in_flight
+      FROM nonce_reservation r WHERE r.account_id = a.account_id AND r.state = 'OPEN') o
+ ORDER BY a.name
+""")
+_STRATEGIES = text("""
+SELECT s.name, a.name AS account, s.plan, s.schedule, s.every_seconds, s.timezone, s.revision, s.next_due_at, s.paused_at, s.paused_why,
+       s.retired_at, e.execution_id AS last_execution, e.state AS last_state, e.reason AS last_reason,
+       (SELECT count(*) FROM execution x WHERE x.strategy = s.name AND x.state IN ('PENDING', 'PLANNED', 'RUNNING', 'PARKED')) AS live
+  FROM strategy s JOIN account a USING (account_id)
+  LEFT JOIN LATERAL (SELECT x.execution_id, x.state, x.reason FROM execution x WHERE x.strategy = s.name ORDER BY x.created_at DESC LIMIT 1) e ON true
+ ORDER BY s.name
+""")
+_LISTED = """
+SELECT e.execution_id, e.strategy, a.name AS account, e.state, e.reason, e.due_at, e.created_at, e.ended_at, e.steps, e.steps_effective,
+       (SELECT sum(c.gas_used * c.effective_gas_price + coalesce(c.l1_fee, 0)) FROM nonce_reservation r JOIN receipt c USING (account_id, nonce)
+         WHERE r.execution_id = e.execution_id AND c.orphaned_at IS NULL) AS fees_wei
+  FROM execution e JOIN account a USING (account_id)
+"""
+_EXECUTIONS = text(f"""{_LISTED}
+ WHERE (CAST(:strategy AS text) IS NULL OR e.strategy = :strategy) AND (CAST(:state AS text) IS NULL OR e.state = :state)
+ ORDER BY e.created_at DESC, e.execution_id DESC LIMIT :most
+""")
+_PARKED = text(f"{_LISTED} WHERE e.state = 'PARKED' ORDER BY e.due_at LIMIT :most")
+_FAILED = text(f"""{_LISTED}
+ WHERE e.state IN ('FAILED', 'REVERTED', 'PARTIAL') AND e.ended_at > clock_timestamp() - make_interval(secs => :seconds)
+ ORDER BY e.ended_at DESC LIMIT :most
+""")
+_ORPHANED_PLANS = text(f"""{_LISTED} JOIN strategy s ON s.name = e.strategy
+ WHERE e.state = 'PENDING' AND e.due_at <= clock_timestamp() AND e.revision <> s.revision ORDER BY e.due_at LIMIT :most
+""")
+_REQUESTS = text("""
+SELECT r.request_id, r.kind, coalesce(r.strategy, a.name) AS subject, r.why, r.who, r.at
+  FROM request r LEFT JOIN account a USING (account_id) WHERE r.answered_at IS NULL ORDER BY r.request_id
+""")
+
+
+@dataclass(frozen=True, slots=True)
+class ServerReport:
+    """The database as its workers meet it."""
+
+    service: str | None
+    same_system: bool
+    epoch_min: int
+    epoch_max: int
+    in_recovery: bool
+    version: int
+    fsync: str
+    synchronous_commit: str
+    now: datetime
+    live_workers: int
+
+
+@dataclass(frozen=True, slots=True)
+class AccountReport:
+    """An account, who holds it, and what it has open. `in_flight` counts open nonces without a mined attempt (P18)."""
+
+    name: str
+    chain_id: int
+    address: bytes
+    state: str
+    reason: str | None
+    attention: str | None
+    token: int
+    holder: str | None
+    held_until: datetime | None
+    open_nonces: int
+    in_flight: int
+    max_in_flight: int
+    next_nonce: int | None
+    oldest_open: int | None
+    reconciled_at: datetime | None
+    other_timeline: bool
+    pending: int
+    working: int
+    parked: int
+    waits_for: str | None
+    refused_writes: int
+
+
+@dataclass(frozen=True, slots=True)
+class StrategyReport:
+    """A strategy, its next slot and its newest execution."""
+
+    name: str
+    account: str
+    plan: str
+    schedule: str | None
+    every_seconds: float | None
+    timezone: str
+    revision: str
+    next_due_at: datetime | None
+    paused_at: datetime | None
+    paused_why: str | None
+    retired_at: datetime | None
+    last_execution: str | None
+    last_state: str | None
+    last_reason: str | None
+    live: int
+
+
+@dataclass(frozen=True, slots=True)
+class ExecutionReport:
+    """One line about an execution; `fees_wei` is what its transactions cost beside their values."""
+
+    execution_id: str
+    strategy: str
+    account: str
+    state: str
+    reason: str | None
+    due_at: datetime
+    created_at: datetime
+    ended_at: datetime | None
+    steps: int | None
+    steps_effective: int | None
+    fees_wei: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class RequestReport:
+    """A request nobody has answered yet."""
+
+    request_id: int
+    kind: str
+    subject: str
+    why: str
+    who: str
+    at: datetime
+
+
+def server(tx: Tx, ttl_seconds: float) -> ServerReport:
+    """The server's settings, and the workers seen within `ttl_seconds`."""
+    return ServerReport(*tx.execute(_SERVER, {"ttl": ttl_seconds}).one())
+
+
+def accounts(tx: Tx) -> list[AccountReport]:
+    """All accounts by name."""
+    return [AccountReport(*row) for row in tx.execute(_ACCOUNTS)]
+
+
+def strategies(tx: Tx) -> list[StrategyReport]:
+    """All strategies by name, retired ones too."""
+    return [StrategyReport(*row) for row in tx.execute(_STRATEGIES)]
+
+
+def executions(tx: Tx, strategy: str | None, state: str | None, most: int) -> list[ExecutionReport]:
+    """The newest executions, of one strategy or in one state where these are given."""
+    rows = tx.execute(_EXECUTIONS, {"strategy": strategy, "state": state, "most": most})
+    return [ExecutionReport(*row) for row in rows]
+
+
+def parked(tx: Tx, most: int) -> list[ExecutionReport]:
+    """Executions that wait for an operator's decision, oldest first."""
+    return [ExecutionReport(*row) for row in tx.execute(_PARKED, {"most": most})]
+
+
+def failed(tx: Tx, seconds: float, most: int) -> list[ExecutionReport]:
+    """Executions that ended without their whole effect within the last `seconds`."""
+    return [ExecutionReport(*row) for row in tx.execute(_FAILED, {"seconds": seconds, "most": most})]
+
+
+def orphaned_plans(tx: Tx, most: int) -> list[ExecutionReport]:
+    """Due executions of a revision that is no longer registered: no worker plans them."""
+    return [ExecutionReport(*row) for row in tx.execute(_ORPHANED_PLANS, {"most": most})]
+
+
+def requests(tx: Tx) -> list[RequestReport]:
+    """Requests that wait for the holder of their account."""
+    return [RequestReport(*row) for row in tx.execute(_REQUESTS)]

@@ -1,0 +1,48 @@
+"""The strategy rows: what is due, how far the slots have been looked at (G1)."""
+
+from collections.abc import Mapping
+from datetime import datetime
+
+from sqlalchemy import text
+
+from executor.database import Tx, expect
+from executor.records import DueStrategy
+
+_DUE = text("""
+SELECT name, account_id, schedule, every_seconds, timezone, misfire, overlap, start_deadline_seconds, revision, input,
+       high_water_mark, tzdata_version, clock_timestamp() AS now
+  FROM strategy
+ WHERE next_due_at <= (SELECT clock_timestamp()) AND paused_at IS NULL AND retired_at IS NULL
+ ORDER BY next_due_at LIMIT :most FOR NO KEY UPDATE SKIP LOCKED
+""")
+_ADVANCE = text("""
+UPDATE strategy SET high_water_mark = :mark, next_due_at = :next, tzdata_version = :tzdata
+ WHERE name = :name AND high_water_mark <= :mark
+""")
+_NEXT = text("""
+SELECT CAST(extract(epoch FROM min(next_due_at) - clock_timestamp()) AS float8) FROM strategy
+ WHERE paused_at IS NULL AND retired_at IS NULL
+""")
+_REVISIONS = text("SELECT name, revision FROM strategy WHERE retired_at IS NULL")
+
+
+def lock_due(tx: Tx, most: int) -> list[DueStrategy]:
+    """The strategies with slots to look at, locked until the transaction ends; what another worker has locked is left to it."""
+    return [DueStrategy(*row) for row in tx.execute(_DUE, {"most": most})]
+
+
+def advance(tx: Tx, name: str, mark: datetime, next_due: datetime | None, tzdata_version: str) -> None:
+    """Raise the high-water mark: slots at or below it are never looked at again."""
+    changed = tx.execute(_ADVANCE, {"name": name, "mark": mark, "next": next_due, "tzdata": tzdata_version}).rowcount
+    expect(changed, 1, f"high-water mark of {name}")
+
+
+def seconds_to_next(tx: Tx) -> float | None:
+    """Seconds until the next slot of any strategy, negative when one is due, None when nothing is scheduled."""
+    found = tx.scalar(_NEXT)
+    return None if found is None else float(found)
+
+
+def revisions(tx: Tx) -> Mapping[str, str]:
+    """The registered revision of every strategy."""
+    return {row.name: row.revision for row in tx.execute(_REVISIONS)}

@@ -1,0 +1,207 @@
+"""The leases this worker holds: taken by fair share, renewed in one batch, trusted for less long than they last, given back politely.
+
+Trust is counted on CLOCK_BOOTTIME from before the request was sent, so that the local clock may shorten it and never
+extend it. Losing trust stops work; the database refuses what a worker does that never noticed (G6).
+"""
+
+import logging
+import os
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from uuid import UUID
+
+from executor.clock import boottime
+from executor.crashpoints import CrashHook, CrashPoint
+from executor.database import CommitUnknown, Database
+from executor.errors import ExecutorError
+from executor.records import Lease
+from executor.store import leases, workers
+
+log = logging.getLogger("fenced.tenure")
+_MARGIN_SECONDS = 1.0
+_RETRY_SECONDS = 0.1
+EXIT_UNTRUSTED = 70
+"""The exit code of a worker whose trust ran out while its work would not stop."""
+
+
+@dataclass(slots=True)
+class _Kept:
+    lease: Lease
+    trusted_until: float
+    taken_at: float
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """Who this worker is: the id decides nothing about leases, the name is for people."""
+
+    worker_id: UUID
+    name: str
+    release: str
+
+
+class Tenure:
+    """Holds leases on `accounts` (account id → the signer's fence, asked anew at each acquisition).
+
+    `ttl_seconds` is a lease's length. Two threads: one acquires and renews on its own connection, one watches trust.
+    """
+
+    def __init__(
+        self,
+        database: Database,
+        identity: Identity,
+        ttl_seconds: float,
+        floors: Callable[[], Mapping[int, int]],
+        crash: CrashHook,
+        on_gained: Callable[[], None],
+        working: Callable[[], set[int]],
+    ) -> None:
+        self._database = database
+        self._identity = identity
+        self._ttl = ttl_seconds
+        self._trust = ttl_seconds - min(_MARGIN_SECONDS, ttl_seconds / 5) - ttl_seconds / 100
+        self._floors, self._crash, self._on_gained, self._working = floors, crash, on_gained, working
+        self._lock = threading.Lock()
+        self._kept: dict[int, _Kept] = {}
+        self._shunned: dict[int, float] = {}
+        self._patience: dict[int, float] = {}
+        self._stop = threading.Event()
+        self._threads = [
+            threading.Thread(target=self._renew_forever, name="tenure", daemon=True),
+            threading.Thread(target=self._watch_forever, name="watchdog", daemon=True),
+        ]
+
+    def start(self) -> None:
+        """Begin to take and renew leases."""
+        for thread in self._threads:
+            thread.start()
+
+    def held(self) -> list[Lease]:
+        """The leases that may be worked under now."""
+        now = boottime()
+        with self._lock:
+            return [kept.lease for kept in self._kept.values() if kept.trusted_until > now]
+
+    def is_trusted(self, lease: Lease) -> bool:
+        """Whether this very generation may still be worked under."""
+        with self._lock:
+            kept = self._kept.get(lease.account_id)
+            return kept is not None and kept.lease == lease and kept.trusted_until > boottime()
+
+    def drop(self, lease: Lease, why: str) -> None:
+        """Forget a lease that was lost; it is not given back, somebody else has it."""
+        with self._lock:
+            kept = self._kept.get(lease.account_id)
+            if kept is None or kept.lease != lease:
+                return
+            del self._kept[lease.account_id]
+        log.warning("lease lost", extra={"account_id": lease.account_id, "token": lease.token, "why": why})
+
+    def give_back(self, lease: Lease, shun_seconds: float = 0.0) -> None:
+        """Release a lease and stay away from its account for a while (P18b)."""
+        with self._lock:
+            if self._kept.get(lease.account_id, None) is None or self._kept[lease.account_id].lease != lease:
+                return
+            del self._kept[lease.account_id]
+            self._shunned[lease.account_id] = boottime() + shun_seconds
+        with self._database.transaction() as tx:
+            leases.release(tx, [lease])
+
+    def set_patience(self, patience: Mapping[int, float]) -> None:
+        """Seconds an account must have been free before this worker takes it (P18b)."""
+        self._patience = dict(patience)
+
+    def stop(self) -> None:
+        """Give every lease back at once, so that nobody waits for an expiry."""
+        self._stop.set()
+        for thread in self._threads:
+            thread.join(timeout=5)
+        with self._lock:
+            mine = [kept.lease for kept in self._kept.values()]
+            self._kept.clear()
+        try:
+            with self._database.transaction() as tx:
+                leases.release(tx, mine)
+                workers.stopped(tx, self._identity.worker_id)
+        except ExecutorError as error:
+            log.warning("leases could not be released; they expire", extra={"why": str(error)})
+
+    def _renew_forever(self) -> None:
+        wait = 0.0
+        while not self._stop.wait(wait):
+            try:
+                wait = self._round()
+            except CommitUnknown as error:
+                # P12: whether it took effect is unknown. Everything held is dropped and asked for again.
+                with self._lock:
+                    self._kept.clear()
+                log.warning("a lease commit is unknown, leases dropped", extra={"why": str(error)})
+                wait = 1.0
+            except ExecutorError as error:
+                log.warning("leases could not be renewed", extra={"why": str(error)})
+                wait = min(1.0, self._ttl / 10)
+
+    def _round(self) -> float:
+        with self._database.transaction() as tx:
+            workers.seen(tx, self._identity.worker_id, self._identity.name, self._identity.release)
+        skipped = self._renew()
+        self._acquire()
+        return _RETRY_SECONDS if skipped else min(self._ttl / 3, 1.0 if not self.held() else self._ttl / 3)
+
+    def _renew(self) -> bool:
+        """Renew all in one statement; what was locked at that moment is retried, what is no longer ours is dropped."""
+        with self._lock:
+            mine = [kept.lease for kept in self._kept.values()]
+        if not mine:
+            return False
+        sent = boottime()
+        with self._database.transaction() as tx:
+            renewed = leases.renew(tx, mine, self._ttl)
+            standing = leases.standing(tx, mine) if len(renewed) < len(mine) else renewed
+        with self._lock:
+            for lease in mine:
+                kept = self._kept.get(lease.account_id)
+                if kept is not None and kept.lease == lease and lease.account_id in renewed:
+                    kept.trusted_until = sent + self._trust
+        for lease in mine:
+            if lease.account_id not in standing:
+                self.drop(lease, "it expired or was taken over")
+        return len(renewed) < len(standing)
+
+    def _acquire(self) -> None:
+        now = boottime()
+        with self._lock:
+            wanted = {
+                a: f for a, f in self._floors().items() if a not in self._kept and self._shunned.get(a, 0.0) <= now
+            }
+            kept = len(self._kept)
+        if not wanted:
+            return
+        with self._database.read() as tx:
+            share = -(-(len(wanted) + kept) // max(1, workers.live(tx, self._ttl)))
+        # At least one at a time even above the fair share: a free account is worse than an uneven one.
+        most = max(1, share - kept)
+        sent = boottime()
+        with self._database.transaction() as tx:
+            gained = leases.acquire(tx, wanted, self._patience, self._identity.name, self._ttl, most)
+        with self._lock:
+            for lease in gained:
+                self._kept[lease.account_id] = _Kept(lease, sent + self._trust, sent)
+        for lease in gained:
+            log.info("lease acquired", extra={"account_id": lease.account_id, "token": lease.token})
+        if gained:
+            self._crash(CrashPoint.LEASE_ACQUIRED)
+            self._on_gained()
+
+    def _watch_forever(self) -> None:
+        """End the process when trust has run out and its work has not stopped within a third of a lease."""
+        overdue: dict[int, float] = {}
+        while not self._stop.wait(min(0.5, self._ttl / 10)):
+            now, working = boottime(), self._working()
+            with self._lock:
+                trusted = {a for a, kept in self._kept.items() if kept.trusted_until > now}
+            overdue = {a: overdue.get(a, now) for a in working - trusted}
+            if any(now - since > max(2.0, self._ttl / 3) for since in overdue.values()):
+                log.critical("trust ran out and work did not stop: ending the process")
+                os._exit(EXIT_UNTRUSTED)

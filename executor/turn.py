@@ -1,0 +1,67 @@
+"""What every stage of one account's tick is given: the account, the lease that speaks for it, and the way to the rows."""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TypeVar
+from uuid import UUID
+
+from chain.types import Depth, FinalityRule
+from executor.crashpoints import CrashHook
+from executor.database import Database, Held, Refused
+from executor.records import Account
+from signer.policy import Policy
+from signer.request import Fence
+
+Row = TypeVar("Row")
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """One account under one lease generation. `crash` is inert but in fault tests; durations in seconds."""
+
+    database: Database
+    account: Account
+    policy: Policy
+    finality: FinalityRule
+    endpoints: tuple[str, ...]
+    token: int
+    lease_id: UUID
+    crash: CrashHook
+    rebroadcast_seconds: float
+
+    @property
+    def fence(self) -> Fence:
+        """The lease generation, as the signer wants it."""
+        return Fence(self.account.chain_id, self.account.address, self.token, self.lease_id)
+
+    @property
+    def finality_rule(self) -> str:
+        """The chain's finality rule, as a witness names it."""
+        return f"depth {self.finality.depth}" if isinstance(self.finality, Depth) else self.finality.tag
+
+    @contextmanager
+    def hold(self) -> Iterator[Held]:
+        """A record transaction of this account. Raises FenceRefused when the lease has passed to another holder (G6)."""
+        with self.database.hold(self.account.account_id, self.token, self.lease_id) as held:
+            yield held
+
+
+def record_in_halves(
+    rows: Sequence[Row], record: Callable[[Sequence[Row]], None], offend: Callable[[Row, Refused], None]
+) -> int:
+    """Record a batch; where a constraint refuses it, record it in halves, so that one bad row does not hold up the others.
+
+    `offend` is called with each row that is refused alone. Returns how many rows were recorded.
+    """
+    if not rows:
+        return 0
+    try:
+        record(rows)
+    except Refused as refusal:
+        if len(rows) == 1:
+            offend(rows[0], refusal)
+            return 0
+        middle = len(rows) // 2
+        return record_in_halves(rows[:middle], record, offend) + record_in_halves(rows[middle:], record, offend)
+    return len(rows)

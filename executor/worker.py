@@ -1,0 +1,294 @@
+"""A worker: the threads that schedule, plan and tick, and how they end.
+
+One loop wakes what has work: accounts are ticked by a small pool per chain, so that a dead endpoint starves only its
+own chain; plans are made by a pool of their own. NOTIFY only wakes the loop earlier; polling is the truth.
+"""
+
+import logging
+import threading
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+
+import psycopg
+
+from chain.client import ChainClient
+from chain.errors import ChainError
+from chain.types import FinalityRule
+from executor import pipeline, scheduler
+from executor.clock import boottime
+from executor.crashpoints import CrashHook
+from executor.database import CommitUnknown, Database, FenceRefused
+from executor.errors import ExecutorError
+from executor.plan_process import PlanPool
+from executor.records import Account, Lease
+from executor.stages import plan
+from executor.store import accounts, executions, requests, strategies
+from executor.telemetry import FAILURES, LEASES, PLANNED, REFUSED, TICK
+from executor.tenure import Tenure
+from executor.turn import Turn
+from signer.errors import SignerError, StaleFence
+from signer.policy import Policy
+from signer.service import Signer
+
+log = logging.getLogger("fenced.worker")
+_TICK_THREADS = 4
+_PLAN_THREADS = 4
+_STOP_SECONDS = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """An account this worker can serve, and all that is needed for it."""
+
+    account: Account
+    policy: Policy
+    finality: FinalityRule
+    client: ChainClient
+    endpoint_url: str
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Durations in seconds."""
+
+    lease_seconds: float
+    tick_seconds: float
+    plan_timeout_seconds: float
+    rebroadcast_seconds: float
+
+
+@dataclass(slots=True)
+class _Desk:
+    """What is under way for one account in this process."""
+
+    progress: pipeline.Progress = field(default_factory=pipeline.Progress)
+    ticking: bool = False
+    planning: bool = False
+    settle_only: bool = False
+
+
+class Worker:
+    """Runs until `stop`. `served` by account id; `definitions` are the strategies as configured here."""
+
+    def __init__(
+        self,
+        name: str,
+        database: Database,
+        signer: Signer,
+        served: Mapping[int, Served],
+        definitions: Mapping[str, plan.Definition],
+        pool: PlanPool,
+        settings: Settings,
+        crash: CrashHook,
+    ) -> None:
+        self.name = name
+        self._database, self._signer, self._served = database, signer, served
+        self._definitions, self._pool, self._settings, self._crash = definitions, pool, settings, crash
+        self._desks = {account_id: _Desk() for account_id in served}
+        self._wake = threading.Event()
+        self._stop = threading.Event()
+        self._turned_at = boottime()
+        self._tickers = {
+            s.client.name: ThreadPoolExecutor(_TICK_THREADS, f"tick-{s.client.name}") for s in served.values()
+        }
+        self._planners = ThreadPoolExecutor(_PLAN_THREADS, "plan")
+        self.tenure: Tenure | None = None
+
+    def run(self, tenure: Tenure) -> None:
+        """Work until `stop` is called from a signal handler or another thread, then end politely."""
+        self.tenure = tenure
+        threads = [
+            threading.Thread(target=loop, name=name, daemon=True)
+            for name, loop in (("scheduler", self._schedule_forever), ("listen", self._listen_forever))
+        ]
+        tenure.start()
+        for thread in threads:
+            thread.start()
+        try:
+            self._turn_forever(tenure)
+        finally:
+            self._end(tenure)
+
+    def stop(self) -> None:
+        """Ask the worker to end; safe in a signal handler."""
+        self._stop.set()
+        self._wake.set()
+
+    def wake(self) -> None:
+        """Look for work now."""
+        self._wake.set()
+
+    def working(self) -> set[int]:
+        """The accounts whose tick is under way."""
+        return {account_id for account_id, desk in self._desks.items() if desk.ticking}
+
+    def is_live(self) -> bool:
+        """Whether the loop turns."""
+        return boottime() - self._turned_at < max(10.0, 20 * self._settings.tick_seconds)
+
+    def is_ready(self) -> bool:
+        """Whether the loop turns and the database answers."""
+        try:
+            with self._database.read() as tx:
+                strategies.seconds_to_next(tx)
+        except ExecutorError:
+            return False
+        return self.is_live()
+
+    def _turn_forever(self, tenure: Tenure) -> None:
+        while not self._stop.is_set():
+            self._wake.wait(self._settings.tick_seconds)
+            self._wake.clear()
+            try:
+                self._turn(tenure)
+                self._turned_at = boottime()
+            except ExecutorError as error:
+                FAILURES.labels(type(error).__name__).inc()
+                log.warning("the worker's loop could not look for work", extra={"why": str(error)})
+                self._stop.wait(1.0)
+
+    def _turn(self, tenure: Tenure) -> None:
+        held = {lease.account_id: lease for lease in tenure.held()}
+        LEASES.set(len(held))
+        if not held:
+            return
+        with self._database.read() as tx:
+            work = set(accounts.with_work(tx, list(held)))
+            to_plan = set(executions.accounts_to_plan(tx, list(held)))
+        for account_id, lease in held.items():
+            desk = self._desks[account_id]
+            fresh = desk.progress.token != lease.token
+            if (account_id in work or fresh) and not desk.ticking:
+                desk.ticking = True
+                self._tickers[self._served[account_id].client.name].submit(self._tick, lease, desk)
+            if account_id in to_plan and not desk.planning and not fresh:
+                desk.planning = True
+                self._planners.submit(self._plan, lease, desk)
+
+    def _turn_of(self, lease: Lease) -> Turn:
+        served = self._served[lease.account_id]
+        return Turn(
+            self._database,
+            served.account,
+            served.policy,
+            served.finality,
+            tuple(served.client.labels),
+            lease.token,
+            lease.lease_id,
+            self._crash,
+            self._settings.rebroadcast_seconds,
+        )
+
+    def _tick(self, lease: Lease, desk: _Desk) -> None:
+        served, tenure = self._served[lease.account_id], self._tenure()
+        try:
+            with TICK.time():
+                with self._database.read() as tx:
+                    has_requests = bool(requests.select_waiting(tx, lease.account_id))
+                pipeline.tick(
+                    self._turn_of(lease),
+                    served.client,
+                    self._signer,
+                    desk.progress,
+                    has_requests,
+                    lambda: tenure.is_trusted(lease),
+                )
+        except Exception as error:  # noqa: BLE001  (a tick's failure is told and the next tick looks again)
+            self._failed(lease, "tick", error)
+        finally:
+            desk.ticking = False
+
+    def _plan(self, lease: Lease, desk: _Desk) -> None:
+        served, tenure = self._served[lease.account_id], self._tenure()
+        try:
+            report = plan.run(
+                self._turn_of(lease),
+                served.client,
+                self._pool,
+                self._definitions,
+                served.endpoint_url,
+                self._settings.plan_timeout_seconds,
+            )
+            PLANNED.labels(served.account.name).inc(report.moved)
+            if report.moved:
+                self.wake()
+            if report.unplannable and not desk.settle_only:
+                # P18b: somebody with the right revision may be waiting for this account.
+                log.warning(
+                    "another revision of a strategy is due, the account is released",
+                    extra={"strategies": sorted(report.unplannable)},
+                )
+                desk.settle_only = True
+                tenure.set_patience({a: self._settings.lease_seconds for a, d in self._desks.items() if d.settle_only})
+                tenure.give_back(lease, 2 * self._settings.lease_seconds)
+        except Exception as error:  # noqa: BLE001  (as for a tick)
+            self._failed(lease, "plan", error)
+        finally:
+            desk.planning = False
+
+    def _failed(self, lease: Lease, stage: str, error: Exception) -> None:
+        """Tell a failure; losing the fence is evidence worth a row, and the lease is dropped."""
+        FAILURES.labels(type(error).__name__).inc()
+        fields = {"account_id": lease.account_id, "token": lease.token, "stage": stage, "why": str(error)}
+        if isinstance(error, FenceRefused | StaleFence):
+            constraint = error.constraint if isinstance(error, FenceRefused) else "signer_fence"
+            detail = error.detail if isinstance(error, FenceRefused) else str(error)
+            REFUSED.labels(constraint).inc()
+            log.warning("a stale write was refused", extra={**fields, "constraint": constraint})
+            self._tenure().drop(lease, f"a write was refused by {constraint}")
+            try:
+                with self._database.transaction() as tx:
+                    accounts.note_refused(tx, lease.account_id, constraint, stage, lease.token, self.name, detail)
+            except ExecutorError as unwritten:
+                log.warning("the refused write could not be noted", extra={"why": str(unwritten)})
+        elif isinstance(error, CommitUnknown):
+            self._tenure().drop(lease, "whether a commit took effect is unknown")
+            log.warning("a commit is unknown, the lease is dropped", extra=fields)
+        elif isinstance(error, ExecutorError | ChainError | SignerError):
+            log.warning("a stage did not finish", extra=fields)
+        else:
+            log.error("a stage failed unexpectedly", extra=fields, exc_info=error)
+
+    def _schedule_forever(self) -> None:
+        while not self._stop.is_set():
+            wait = 1.0
+            try:
+                with self._database.read() as tx:
+                    ahead = strategies.seconds_to_next(tx)
+                if ahead is not None and ahead <= 0:
+                    if scheduler.materialise(self._database):
+                        self.wake()
+                    ahead = 0.05
+                wait = min(1.0, ahead if ahead is not None else 1.0)
+            except ExecutorError as error:
+                log.warning("slots could not be looked at", extra={"why": str(error)})
+            except Exception as error:
+                log.exception("scheduling failed unexpectedly", extra={"why": str(error)})
+            self._stop.wait(max(0.005, wait))
+
+    def _listen_forever(self) -> None:
+        conninfo = self._database.conninfo()
+        while not self._stop.is_set():
+            try:
+                with psycopg.connect(conninfo, autocommit=True) as connection:
+                    connection.execute("LISTEN fenced")
+                    while not self._stop.is_set():
+                        for _ in connection.notifies(timeout=1.0):
+                            self.wake()
+            except psycopg.Error:
+                self._stop.wait(5.0)
+
+    def _end(self, tenure: Tenure) -> None:
+        deadline = boottime() + _STOP_SECONDS
+        for executor in [self._planners, *self._tickers.values()]:
+            executor.shutdown(wait=False, cancel_futures=True)
+        self._pool.close()
+        while self.working() and boottime() < deadline:
+            self._wake.wait(0.02)
+        tenure.stop()
+
+    def _tenure(self) -> Tenure:
+        if self.tenure is None:
+            raise RuntimeError("a worker works only under a tenure")
+        return self.tenure

@@ -1,0 +1,65 @@
+"""What an account may sign at all, in its owner's words. Checked in the signer, for whatever the rows say. Pure."""
+
+from dataclasses import dataclass
+
+from chain.transaction import UnsignedTransaction
+from chain.types import checksum
+from signer.request import Kind, SignRequest, is_cancel
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """Limits of one account; None means no limit. Amounts in wei, fees per gas.
+
+    A SEND or BUMP may offer fees up to cap / 1.125, a CANCEL up to the cap (P22). The tip's cap is for type 2 only: the
+    gas price of types 0 and 1 is held by `max_fee_per_gas_wei`. A CANCEL is not held by `allowed_to`: it goes to the
+    account itself. Transactions of types 3 and 4, and type 0 without a chain id, cannot be expressed in a request.
+    """
+
+    max_fee_per_gas_wei: int | None = None
+    max_priority_fee_per_gas_wei: int | None = None
+    max_value_wei: int | None = None
+    max_gas: int | None = None
+    allowed_to: frozenset[bytes] | None = None
+    allow_create: bool = False
+
+    def check(self, request: SignRequest, address: bytes | None = None) -> str | None:
+        """One sentence saying what forbids the request; None if nothing does.
+
+        With `address`, the account's own, a SEND or BUMP that sends nothing to it is forbidden: on chain it could not
+        be told from a cancel.
+        """
+        tx = request.transaction
+        cancel = request.kind is Kind.CANCEL
+        refusal = self._fees(tx, cancel=cancel)
+        if refusal is None and not cancel:
+            refusal = self._call(tx, address)
+        return refusal
+
+    def _fees(self, tx: UnsignedTransaction, *, cancel: bool) -> str | None:
+        over = _over("fee", tx.max_fee_wei, self.max_fee_per_gas_wei, cancel=cancel)
+        if over is None and tx.type == 2:
+            over = _over("tip", tx.tip_wei, self.max_priority_fee_per_gas_wei, cancel=cancel)
+        if over is None and self.max_gas is not None and tx.gas > self.max_gas:
+            over = f"the policy allows {self.max_gas} gas, and {tx.gas} was asked for"
+        return over
+
+    def _call(self, tx: UnsignedTransaction, address: bytes | None) -> str | None:
+        if self.max_value_wei is not None and tx.value_wei > self.max_value_wei:
+            return f"the policy allows a value of {self.max_value_wei} wei, and {tx.value_wei} was asked for"
+        if tx.to is None:
+            return None if self.allow_create else "the policy does not allow contract creations"
+        if self.allowed_to is not None and tx.to not in self.allowed_to:
+            return f"the policy does not allow {checksum(tx.to)} as a recipient"
+        if address is not None and is_cancel(tx, address):
+            return (
+                "an intent that sends nothing to its own account reads as a cancel and is not signed as anything else"
+            )
+        return None
+
+
+def _over(what: str, offered: int, cap: int | None, *, cancel: bool) -> str | None:
+    if cap is None or (offered <= cap if cancel else offered * 9 <= cap * 8):
+        return None
+    room = "" if cancel else " less the room that a cancel needs (cap / 1.125)"
+    return f"the policy caps the {what} per gas at {cap} wei{room}, and {offered} was asked for"
