@@ -5,7 +5,8 @@ transaction that no node can decode owns its nonce for ever. `decode` takes cano
 sender, so what comes back from a key, a remote signer or a table can be compared field by field.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import cast
 
 from eth_hash.auto import keccak
 
@@ -51,6 +52,8 @@ class UnsignedTransaction:
     gas: int
     max_fee_wei: int
     tip_wei: int
+    _body: bytes | None = field(default=None, init=False, repr=False, compare=False)
+    _sighash: bytes | None = field(default=None, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         _number("the chain id", self.chain_id, 1, 1 << 63)
@@ -84,7 +87,9 @@ class UnsignedTransaction:
 
     def signing_hash(self) -> bytes:
         """keccak of `signing_payload`: what the key signs. It does not contain the sender."""
-        return keccak(self.signing_payload())
+        if self._sighash is None:  # asked for by guard, key and verifier in turn
+            object.__setattr__(self, "_sighash", keccak(self.signing_payload()))
+        return cast("bytes", self._sighash)
 
     def encode(self, r: int, s: int, y_parity: int) -> bytes:
         """The signed transaction as it goes to a node. Raises InvalidTransaction for a bad or high-s signature."""
@@ -96,6 +101,11 @@ class UnsignedTransaction:
         return bytes((self.type,)) + rlp.wrap(self._fields() + tail)
 
     def _fields(self) -> bytes:
+        if self._body is None:
+            object.__setattr__(self, "_body", self._encode_fields())
+        return cast("bytes", self._body)
+
+    def _encode_fields(self) -> bytes:
         integer, kind = rlp.integer, self.type
         head = integer(self.nonce)
         if kind:

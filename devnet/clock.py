@@ -1,4 +1,8 @@
-"""What time blocks carry: the machine's clock with an offset that tests may move, never standing still."""
+"""What time blocks carry: the machine's clock with an offset that tests may move. It never goes back.
+
+Blocks made within one second share its timestamp, as on anvil: a chain with a block every 50 ms would otherwise run
+twenty times as fast as the clocks of those who test against it.
+"""
 
 import time
 from dataclasses import dataclass
@@ -20,9 +24,9 @@ class Clock:
         self.offset = timestamp - int(time.time())
 
     def preview(self, parent: int) -> int:
-        """The timestamp a block on top of `parent`'s would get: a second later at least."""
+        """The timestamp a block on top of `parent`'s would get: never earlier, and within one second the same."""
         wanted = self.now() if self.next_exact is None else self.next_exact
-        return max(wanted, parent + 1)
+        return max(wanted, parent)
 
     def tick(self, parent: int) -> int:
         """As `preview`, and an ordered time is used up: the clock goes on from it."""

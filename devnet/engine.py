@@ -1,7 +1,7 @@
 """What the devnet asks of an EVM: run one message on a world. Everything around a message is in `transition`."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Protocol
 
 from devnet.transaction import AccessList
@@ -58,7 +58,7 @@ class Execution:
     logs: tuple[Log, ...] = ()
     destroyed: tuple[bytes, ...] = ()
     error: str | None = None
-    reverted: bool = field(default=False)
+    reverted: bool = False
 
 
 class Engine(Protocol):

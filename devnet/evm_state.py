@@ -1,5 +1,7 @@
 """The world under the names py-evm's opcodes call. py-evm passes some arguments by keyword, so its names are kept."""
 
+from eth_hash.auto import keccak
+
 from devnet.engine import BlockContext
 from devnet.world import World
 
@@ -68,8 +70,6 @@ class EvmState:
 
     def get_code_hash(self, address: bytes) -> bytes:
         """Keccak of the code."""
-        from eth_hash.auto import keccak
-
         return keccak(self._world.code(address))
 
     def has_code_or_nonce(self, address: bytes) -> bool:

@@ -22,11 +22,13 @@ class Submission:
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """Something that happened to a transaction: mined, orphaned, replaced, overtaken or dropped, at which head."""
+    """What happened to a transaction and at which head: mined, orphaned, replaced (`by` which), overtaken, dropped, or
+    taken out of the pool by a return to a snapshot (reverted)."""
 
     kind: str
     block: int
     block_hash: bytes
+    by: bytes | None = None
 
 
 @dataclass

@@ -79,8 +79,8 @@ def set_next_block_timestamp(node: Node, params: Params) -> None:
 
 def _order_timestamp(node: Node, timestamp: int) -> None:
     last = node.chain.head.header.timestamp
-    if timestamp <= last:
-        text = f"Timestamp error: {timestamp} is lower than or equal to previous block's timestamp {last}"
+    if timestamp < last:
+        text = f"Timestamp error: {timestamp} is lower than previous block's timestamp"
         raise RpcError(INVALID_PARAMS, text)
     node.clock.next_exact = timestamp
 

@@ -44,6 +44,7 @@ def _shape(node: Node, item: Submission) -> dict[str, object]:
         "minedBlockHash": data(found[0].hash) if found else None,
         "events": [
             {"event": event.kind, "block": quantity(event.block), "blockHash": data(event.block_hash)}
+            | ({"by": data(event.by)} if event.by else {})
             for event in node.ledger.events.get(item.hash, ())
         ],
     }

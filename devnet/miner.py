@@ -104,6 +104,14 @@ class Miner:
 
     def fill(self, context: BlockContext) -> list[Receipt]:
         """Apply transactions of the pool until the block is full; the caller seals or reverts the world."""
+        mark = self._world.snapshot()
+        try:
+            return self._fill(context)
+        except BaseException:  # a defect of the engine: leave no half-applied transaction behind
+            self._world.revert(mark)
+            raise
+
+    def _fill(self, context: BlockContext) -> list[Receipt]:
         base_fee = context.base_fee
         best = [(-entry.tx.tip(base_fee), entry.arrival, entry) for entry in self._pool.executable()]
         heapq.heapify(best)

@@ -96,9 +96,9 @@ class Node:
         self.miner.genesis(self.clock.now(), settings.base_fee)
         self.miner.next_base_fee = settings.base_fee  # the first block has it too, as on anvil
 
-    def _note(self, tx: Transaction, kind: str) -> None:
+    def _note(self, tx: Transaction, kind: str, by: Transaction | None = None) -> None:
         head = self.chain.head
-        self.ledger.note(tx.hash, Event(kind, head.number, head.hash))
+        self.ledger.note(tx.hash, Event(kind, head.number, head.hash, by.hash if by else None))
 
     def _note_block(self, block: Block) -> None:
         for tx in block.transactions:

@@ -15,6 +15,7 @@ from devnet.transaction import LEGACY, Transaction
 from devnet.world import World
 
 MAX_NONCE = 2**64 - 1
+Leave = Callable[[Transaction, str, Transaction | None], None]
 
 
 @dataclass(slots=True)
@@ -35,7 +36,7 @@ class Pool:
         self.by_hash: dict[bytes, Pooled] = {}
         self.lanes: dict[bytes, Lane] = {}
         self._arrivals = 0
-        self.on_leave: Callable[[Transaction, str], None] = lambda _tx, _why: None
+        self.on_leave: Leave = lambda _tx, _why, _by: None
 
     def add(self, tx: Transaction) -> bool:
         """Take a transaction in; True if it is executable, False if it waits behind a nonce gap. Raises Rejected."""
@@ -56,7 +57,7 @@ class Pool:
             if not (fees_up and tips_up):
                 raise Rejected("replacement_underpriced")
             del self.by_hash[old.tx.hash]
-            self.on_leave(old.tx, "replaced")
+            self.on_leave(old.tx, "replaced", tx)
         self._enter(lane, tx)
         return tx.nonce < lane.end
 
@@ -166,7 +167,7 @@ class Pool:
             return
         for entry in lane.restart(self._world.nonce(sender)):
             del self.by_hash[entry.tx.hash]
-            self.on_leave(entry.tx, "overtaken")
+            self.on_leave(entry.tx, "overtaken", None)
         if not lane.entries:
             del self.lanes[sender]
 
@@ -191,7 +192,7 @@ class Pool:
             return False
         sender = entry.tx.sender
         del self.lanes[sender].entries[entry.tx.nonce]
-        self.on_leave(entry.tx, "dropped")
+        self.on_leave(entry.tx, "dropped", None)
         self.resync(sender)
         return True
 
@@ -210,5 +211,5 @@ class Pool:
             self.lanes.setdefault(sender, Lane(self._world.nonce(sender))).put(entry)
         for entry in former:
             if entry.tx.hash not in self.by_hash:
-                self.on_leave(entry.tx, "reverted")
+                self.on_leave(entry.tx, "reverted", None)
         self.resync_all()

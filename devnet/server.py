@@ -36,6 +36,7 @@ async def serve(node: Node, host: str, port: int, listening: Callable[[int], Non
     runner = web.ServerRunner(web.Server(handle, client_max_size=MAX_BODY), shutdown_timeout=0.2)
     await runner.setup()
     mining = asyncio.create_task(_mine_at_intervals(node))
+    mining.add_done_callback(lambda _task: stopped.set())
     try:
         site = web.TCPSite(runner, host, port)
         try:
@@ -44,6 +45,8 @@ async def serve(node: Node, host: str, port: int, listening: Callable[[int], Non
             raise StartError(f"cannot listen on {host}:{port}: {problem.strerror or problem}") from None
         listening(runner.addresses[0][1])
         await stopped.wait()
+        if mining.done():
+            mining.result()  # a defect: say so, do not serve on without blocks
     finally:
         mining.cancel()
         await runner.cleanup()

@@ -70,8 +70,10 @@ def run_call(node: Node, context: BlockContext, call: CallRequest, gas: int) -> 
         access_list=access,
     )
     world.write(world.nonces, sender, nonce + 1)
-    execution = run(world, node.engine, context, message)
-    world.revert(mark)
+    try:
+        execution = run(world, node.engine, context, message)
+    finally:
+        world.revert(mark)
     used = gas - execution.gas_left
     used -= min(execution.refund, used // REFUND_QUOTIENT)
     return execution, max(used, floor_gas(call.data))

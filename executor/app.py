@@ -10,11 +10,12 @@ import uuid
 from pathlib import Path
 
 from chain.client import ChainClient
+from chain.errors import ChainError, Unavailable
 from executor import crashpoints, migration
 from executor.config import AccountConfig, Config, KeyfileSigner, strategy_digest
 from executor.crashpoints import CrashPoint
 from executor.database import EPOCH, Database
-from executor.errors import ConfigError
+from executor.errors import ConfigError, Unreachable
 from executor.http import Face
 from executor.plan_process import PlanPool, module_source
 from executor.records import Account
@@ -136,7 +137,10 @@ def run_worker(config: Config, *, name: str | None = None) -> int:
             lease_database,
             Identity(uuid.uuid4(), name, release()),
             section.lease_seconds,
-            lambda: {a: signer.current_fence(s.account.chain_id, s.account.address) for a, s in served.items()},
+            list(served),
+            lambda account_id: signer.current_fence(
+                served[account_id].account.chain_id, served[account_id].account.address
+            ),
             crash,
             worker.wake,
             worker.working,
@@ -169,7 +173,12 @@ def _serve(config: Config, database: Database, clients: dict[str, ChainClient]) 
         rows = {account.name: account for account in accounts.load(tx, list(config.accounts))}
     check_installation(config, facts)
     for client in clients.values():
-        client.check_identity()
+        try:
+            client.check_identity()
+        except Unavailable as error:
+            raise Unreachable(f"chains.{client.name}.endpoints: {error}; check that a node listens there.") from None
+        except ChainError as error:
+            raise ConfigError(f"chains.{client.name}: {error}.") from None
     served = {}
     for name, section in config.accounts.items():
         row = rows.get(name)

@@ -103,7 +103,13 @@ class Database:
                 pool_timeout=10,
                 pool_pre_ping=False,
                 isolation_level="READ COMMITTED",
-                connect_args={"application_name": actor[:63], "connect_timeout": 5},
+                connect_args={
+                    "application_name": actor[:63],
+                    "connect_timeout": 5,
+                    "keepalives_idle": 5,
+                    "keepalives_interval": 2,
+                    "tcp_user_timeout": 10_000,
+                },
             )
         except (sa.exc.ArgumentError, sa.exc.NoSuchModuleError):
             raise ConfigError(

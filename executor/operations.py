@@ -5,7 +5,6 @@ holder of the account carries out after it has reconciled (P21).
 """
 
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from executor.database import Database, Tx
@@ -71,15 +70,14 @@ def ask_reopen(database: Database, name: str, why: str, who: str) -> Asked:
     return Asked(asked, f"request {asked}: reopen {name}")
 
 
-def wait_for_answer(database: Database, request_id: int, seconds: float, tell: Callable[[], None]) -> Answer | None:
-    """The holder's answer, or None if none came within `seconds`; `tell` is called while waiting."""
+def wait_for_answer(database: Database, request_id: int, seconds: float) -> Answer | None:
+    """The holder's answer, or None if none came within `seconds`."""
     until = time.monotonic() + seconds
     while True:
         with database.read() as tx:
             found = operations.answer(tx, request_id)
         if found is not None or time.monotonic() > until:
             return found
-        tell()
         time.sleep(0.2)
 
 

@@ -26,6 +26,7 @@ __all__ = ["START_SECONDS", "PlanPool", "PlanRequest", "PlanResult", "module_sou
 
 START_SECONDS: Final = 30.0
 _Key: TypeAlias = tuple[str, str]
+_SIDE_BY_SIDE: Final = 16
 _STOPPING: Final = PlanFailed("unreachable", "the executor is stopping; the plan is made by the next holder.")
 
 
@@ -95,13 +96,15 @@ class PlanPool:
     def plan(self, requests: Sequence[PlanRequest], timeout_seconds: float) -> list[PlanResult]:
         """One result per request, in order; each request has `timeout_seconds` of its own. Never raises for a plan.
 
-        Strategies of one call run one after the other; call from several threads to keep them apart.
+        Strategies of one call run side by side, the requests of one strategy in turn.
         """
         groups: dict[_Key, list[int]] = {}
         for at, request in enumerate(requests):
             groups.setdefault((request.strategy, request.plan), []).append(at)
         results: dict[int, PlanResult] = {}
-        for key, positions in groups.items():
+
+        def run(key: _Key) -> None:
+            positions = groups[key]
             place = self._place(key)
             with place.lock:
                 done = 0
@@ -109,6 +112,12 @@ class PlanPool:
                     answered = self._batch(place, [requests[at] for at in positions[done:]], timeout_seconds)
                     results.update(zip(positions[done:], answered, strict=False))
                     done += len(answered)
+
+        if len(groups) == 1:
+            run(next(iter(groups)))
+        elif groups:
+            with ThreadPoolExecutor(min(_SIDE_BY_SIDE, len(groups)), "plan") as runners:
+                list(runners.map(run, groups))
         return [results[at] for at in range(len(requests))]
 
     def check(self, plan: str) -> PlanFailed | None:

@@ -127,11 +127,8 @@ def _strategy_needs(strategies: list[StrategyReport], revisions: dict[str, str])
                 "a worker started here does not plan it"
             )
             needs.append(Need(name, what, "fenced apply"))
-    for name in active:
-        if name not in revisions:
-            needs.append(
-                Need(name, "is registered and not in this configuration: nobody here plans it", "fenced apply")
-            )
+    unknown = "is registered and not in this configuration: nobody here plans it"
+    needs.extend(Need(name, unknown, "fenced apply") for name in active if name not in revisions)
     return needs
 
 

@@ -8,11 +8,12 @@ two reads of one plan can never see two chains.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from executor.units import parse_address
 
@@ -24,6 +25,9 @@ _PINNED: Final = {
     "eth_getStorageAt": 2,
     "eth_getTransactionCount": 1,
 }
+_BLOCK_GONE: Final = re.compile(
+    r"(header|block)[^.]*(not found|out of range|unavailable)|unknown (header|block)|-32001\b", re.IGNORECASE
+)
 _ALLOWED: Final = frozenset(
     {*_PINNED, "eth_chainId", "net_version", "web3_clientVersion", "eth_getLogs", "eth_getBlockByHash"}
 )
@@ -121,9 +125,13 @@ class ChainReader:
             answer = json.loads(reply.data)
         except (urllib3.exceptions.HTTPError, ValueError, OSError) as error:
             raise ChainUnreachable(f"no answer to {method} ({type(error).__name__})") from None
-        if not isinstance(answer, dict) or not ("result" in answer or "error" in answer):
-            raise ChainUnreachable(f"no JSON-RPC answer to {method} (HTTP {reply.status})")
-        return answer
+        answered = isinstance(answer, dict) and ("result" in answer or "error" in answer)
+        if not answered or reply.status == 429 or reply.status >= 500:
+            raise ChainUnreachable(f"no answer to {method} but HTTP {reply.status}")
+        refusal = json.dumps(answer.get("error"))
+        if position is not None and "revert" not in refusal and _BLOCK_GONE.search(refusal):
+            raise ChainUnreachable(f"the node does not know the block of this plan ({self._block.number})")
+        return cast("dict[str, Any]", answer)
 
     @cached_property
     def _web3(self) -> Any:

@@ -7,7 +7,7 @@ extend it. Losing trust stops work; the database refuses what a worker does that
 import logging
 import os
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
@@ -21,6 +21,7 @@ from executor.store import leases, workers
 log = logging.getLogger("fenced.tenure")
 _MARGIN_SECONDS = 1.0
 _RETRY_SECONDS = 0.1
+_LOOK_SECONDS = 0.5
 EXIT_UNTRUSTED = 70
 """The exit code of a worker whose trust ran out while its work would not stop."""
 
@@ -42,7 +43,7 @@ class Identity:
 
 
 class Tenure:
-    """Holds leases on `accounts` (account id → the signer's fence, asked anew at each acquisition).
+    """Holds leases on `accounts` (their ids); `floor` tells the signer's fence of one, asked before each acquisition (P10).
 
     `ttl_seconds` is a lease's length. Two threads: one acquires and renews on its own connection, one watches trust.
     """
@@ -52,7 +53,8 @@ class Tenure:
         database: Database,
         identity: Identity,
         ttl_seconds: float,
-        floors: Callable[[], Mapping[int, int]],
+        accounts: Sequence[int],
+        floor: Callable[[int], int],
         crash: CrashHook,
         on_gained: Callable[[], None],
         working: Callable[[], set[int]],
@@ -61,7 +63,9 @@ class Tenure:
         self._identity = identity
         self._ttl = ttl_seconds
         self._trust = ttl_seconds - min(_MARGIN_SECONDS, ttl_seconds / 5) - ttl_seconds / 100
-        self._floors, self._crash, self._on_gained, self._working = floors, crash, on_gained, working
+        self._accounts, self._floor = tuple(accounts), floor
+        self._crash, self._on_gained, self._working = crash, on_gained, working
+        self._renew_at = float("-inf")
         self._lock = threading.Lock()
         self._kept: dict[int, _Kept] = {}
         self._shunned: dict[int, float] = {}
@@ -143,11 +147,14 @@ class Tenure:
                 wait = min(1.0, self._ttl / 10)
 
     def _round(self) -> float:
-        with self._database.transaction() as tx:
-            workers.seen(tx, self._identity.worker_id, self._identity.name, self._identity.release)
-        skipped = self._renew()
+        """Renew when a third of a lease has passed or something was skipped; look for free accounts every time."""
+        if boottime() >= self._renew_at:
+            with self._database.transaction() as tx:
+                workers.seen(tx, self._identity.worker_id, self._identity.name, self._identity.release)
+            skipped = self._renew()
+            self._renew_at = boottime() + (_RETRY_SECONDS if skipped else self._ttl / 3)
         self._acquire()
-        return _RETRY_SECONDS if skipped else min(self._ttl / 3, 1.0 if not self.held() else self._ttl / 3)
+        return max(0.01, min(_LOOK_SECONDS, self._renew_at - boottime()))
 
     def _renew(self) -> bool:
         """Renew all in one statement; what was locked at that moment is retried, what is no longer ours is dropped."""
@@ -172,19 +179,21 @@ class Tenure:
     def _acquire(self) -> None:
         now = boottime()
         with self._lock:
-            wanted = {
-                a: f for a, f in self._floors().items() if a not in self._kept and self._shunned.get(a, 0.0) <= now
-            }
+            wanted = [a for a in self._accounts if a not in self._kept and self._shunned.get(a, 0.0) <= now]
             kept = len(self._kept)
         if not wanted:
             return
         with self._database.read() as tx:
-            share = -(-(len(wanted) + kept) // max(1, workers.live(tx, self._ttl)))
+            free = leases.select_free(tx, wanted)
+            share = -(-len(self._accounts) // max(1, workers.live(tx, self._ttl))) if free else 0
+        if not free:
+            return
+        floors = {account_id: self._floor(account_id) for account_id in free}
         # At least one at a time even above the fair share: a free account is worse than an uneven one.
         most = max(1, share - kept)
         sent = boottime()
         with self._database.transaction() as tx:
-            gained = leases.acquire(tx, wanted, self._patience, self._identity.name, self._ttl, most)
+            gained = leases.acquire(tx, floors, self._patience, self._identity.name, self._ttl, most)
         with self._lock:
             for lease in gained:
                 self._kept[lease.account_id] = _Kept(lease, sent + self._trust, sent)

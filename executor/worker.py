@@ -6,8 +6,9 @@ own chain; plans are made by a pool of their own. NOTIFY only wakes the loop ear
 
 import logging
 import threading
+import time
 from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 
 import psycopg
@@ -66,6 +67,14 @@ class _Desk:
     ticking: bool = False
     planning: bool = False
     settle_only: bool = False
+
+    def ticked(self, _: Future[None]) -> None:
+        """The tick ended, or was never begun."""
+        self.ticking = False
+
+    def planned(self, _: Future[None]) -> None:
+        """The planning ended, or was never begun."""
+        self.planning = False
 
 
 class Worker:
@@ -161,10 +170,12 @@ class Worker:
             fresh = desk.progress.token != lease.token
             if (account_id in work or fresh) and not desk.ticking:
                 desk.ticking = True
-                self._tickers[self._served[account_id].client.name].submit(self._tick, lease, desk)
+                future = self._tickers[self._served[account_id].client.name].submit(self._tick, lease, desk)
+                future.add_done_callback(desk.ticked)
             if account_id in to_plan and not desk.planning and not fresh:
                 desk.planning = True
-                self._planners.submit(self._plan, lease, desk)
+                future = self._planners.submit(self._plan, lease, desk)
+                future.add_done_callback(desk.planned)
 
     def _turn_of(self, lease: Lease) -> Turn:
         served = self._served[lease.account_id]
@@ -196,8 +207,6 @@ class Worker:
                 )
         except Exception as error:  # noqa: BLE001  (a tick's failure is told and the next tick looks again)
             self._failed(lease, "tick", error)
-        finally:
-            desk.ticking = False
 
     def _plan(self, lease: Lease, desk: _Desk) -> None:
         served, tenure = self._served[lease.account_id], self._tenure()
@@ -224,8 +233,6 @@ class Worker:
                 tenure.give_back(lease, 2 * self._settings.lease_seconds)
         except Exception as error:  # noqa: BLE001  (as for a tick)
             self._failed(lease, "plan", error)
-        finally:
-            desk.planning = False
 
     def _failed(self, lease: Lease, stage: str, error: Exception) -> None:
         """Tell a failure; losing the fence is evidence worth a row, and the lease is dropped."""
@@ -285,7 +292,7 @@ class Worker:
             executor.shutdown(wait=False, cancel_futures=True)
         self._pool.close()
         while self.working() and boottime() < deadline:
-            self._wake.wait(0.02)
+            time.sleep(0.01)
         tenure.stop()
 
     def _tenure(self) -> Tenure:

@@ -110,6 +110,8 @@ def _request(
 
 def _record(turn: Turn, head: Head, rows: Sequence[tuple[PendingExecution, PlanResult]]) -> None:
     with turn.hold() as held:
+        if held.account_state != "open":
+            return  # halted meanwhile: nothing is planned (P16)
         outcomes = [(p, _checked(turn, result.outcome)) for p, result in rows]
         planned = [(p, o) for p, o in outcomes if isinstance(o, Planned)]
         plans.insert(held, [row for p, o in planned for row in _intents(turn, p, o)])

@@ -117,11 +117,6 @@ def _candidates(
             choice.wait.append({"execution_id": execution_id, "reason": f"once: {pending} is under way in {by}"})
             continue
         taken |= {i.once for i in unpaid if i.once is not None}
-        if not unpaid and head.execution_state == "PLANNED" and len(paid) == head.steps:
-            by_step = paid[0][2]
-            why = f"already paid by {by_step.execution_id} in 0x{(by_step.hash or b'').hex()}"
-            choice.end.append({"execution_id": execution_id, "state": "SKIPPED", "reason": why})
-            continue
         found.append((execution_id, unpaid, paid))
         if sum(len(intents) for _, intents, _ in found) > room:
             break
@@ -204,7 +199,9 @@ def _record(
                 if intents and intents[0].execution_state == "PLANNED"
             ],
         )
-        executions.end_settled(held, [rows[0][0] for _, _, rows in groups if rows])
+        concerned = [rows[0][0] for _, _, rows in groups if rows]
+        executions.end_paid(held, concerned)
+        executions.end_settled(held, concerned)
 
 
 def _offend(turn: Turn, intents: Sequence[Intent], refusal: Refused) -> None:

@@ -110,6 +110,13 @@ UPDATE execution e SET state = d.ending, steps_effective = d.effective, evidence
   FROM done d WHERE e.execution_id = d.execution_id AND e.state = 'RUNNING' RETURNING e.execution_id, e.state
 """)
 
+_END_PAID = text("""
+UPDATE execution e SET state = 'SKIPPED', ended_at = clock_timestamp(),
+       reason = (SELECT 'already paid by ' || p.paid_execution_id || ' in 0x' || encode(p.paid_hash, 'hex') FROM already_paid p
+                  WHERE p.execution_id = e.execution_id ORDER BY p.step LIMIT 1)
+ WHERE e.account_id = :account AND e.execution_id = ANY(:ids) AND e.state = 'PLANNED'
+   AND (SELECT count(*) FROM already_paid p WHERE p.execution_id = e.execution_id) = e.steps
+""")
 _PARK = text("""
 UPDATE execution SET state = 'PARKED', reason = 'due before the account was reopened after a rewind: release it with fenced resolve',
        evidence = jsonb_build_object('reopened', clock_timestamp(), 'why', CAST(:why AS text))
@@ -219,6 +226,12 @@ def record_running(held: Held, execution_ids: Sequence[str]) -> None:
             len(execution_ids),
             "executions to run",
         )
+
+
+def end_paid(held: Held, execution_ids: Sequence[str]) -> None:
+    """PLANNED → SKIPPED where every step's `once` was spent elsewhere (G2b)."""
+    if execution_ids:
+        held.tx.execute(_END_PAID, {"account": held.account_id, "ids": list(execution_ids)})
 
 
 def end_settled(held: Held, execution_ids: Sequence[str]) -> dict[str, str]:

@@ -26,6 +26,9 @@ INSERT INTO lease_generation (account_id, token, lease_id, holder)
 SELECT account_id, token, lease_id, :holder FROM taken RETURNING account_id, token, lease_id
 """)
 
+_FREE = text("""
+SELECT account_id FROM lease WHERE account_id = ANY(:accounts) AND expires_at <= (SELECT clock_timestamp())
+""")
 _HELD = Rows(account_id="int", token="bigint", lease_id="uuid")
 _RENEW = text(f"""
 WITH mine AS (
@@ -41,6 +44,11 @@ _RELEASE = text(f"""
 UPDATE lease l SET lease_id = gen_random_uuid(), holder = NULL, expires_at = clock_timestamp()
   FROM {_HELD.sql} WHERE (l.account_id, l.token, l.lease_id) = (r.account_id, r.token, r.lease_id)
 """)
+
+
+def select_free(tx: Tx, account_ids: Sequence[int]) -> list[int]:
+    """Those of `account_ids` nobody holds now; a look, not a claim."""
+    return list(tx.execute(_FREE, {"accounts": list(account_ids)}).scalars())
 
 
 def acquire(

@@ -63,6 +63,21 @@ def blocks() -> list[list[Signed]]:
     ]
 
 
+def estimates(node: NodeProcess) -> list[str]:
+    """What a first call of each contract is estimated to cost, once they are deployed."""
+    counter, token, _, _, toggle, factory = (deployed(nonce) for nonce in range(6))
+    calls: list[dict[str, str]] = [
+        {"to": BOB.address, "value": "0x1"},
+        {"to": counter},
+        {"to": token, "data": "0x" + (TRANSFER + words([BOB.address, 1])).hex()},
+        {"to": toggle},
+        {"to": factory},
+        {"data": "0x" + deploying(COUNTER).hex()},
+        {"to": SOMEONE, "data": "0x" + "ff" * 200},
+    ]
+    return [node.rpc("eth_estimateGas", {"from": ALICE.address} | call) for call in calls]
+
+
 def play(node: NodeProcess) -> list[dict[str, Any]]:
     """Send and mine block by block; the fields that must agree between nodes."""
     played = []
@@ -80,7 +95,8 @@ def play(node: NodeProcess) -> list[dict[str, Any]]:
                     {field: receipt[field] for field in RECEIPT_FIELDS}
                     | {"logs": [{field: log[field] for field in LOG_FIELDS} for log in receipt["logs"]]}
                     for receipt in receipts
-                ]
+                ],
+                "estimates": [] if played else estimates(node),
             }
         )
     return played

@@ -4,7 +4,7 @@ import json
 import os
 from pathlib import Path
 
-from tests.devnet.scenario import blocks, deployed, play
+from tests.devnet.scenario import play
 from tests.devnet.wallet import ALICE, BOB, ETHER, GWEI, SOMEONE
 from tests.support.devnet import NodeProcess
 
@@ -20,7 +20,16 @@ def test_blocks_are_equal_to_those_recorded_from_anvil(node: NodeProcess) -> Non
         assert ours == theirs
 
 
-def test_both_answer_the_reads_of_a_sender_alike(node: NodeProcess) -> None:
+def test_both_have_the_same_accounts_and_answer_a_senders_reads_alike(node: NodeProcess) -> None:
+    accounts = node.rpc("eth_accounts")
+    assert len(accounts) == 10
+    assert accounts[:2] == [ALICE.address, BOB.address]
+    assert {node.rpc("eth_getBalance", account, "latest") for account in accounts} == {hex(10_000 * ETHER)}
+    assert node.rpc("eth_chainId") == hex(31337)
+    assert node.rpc("net_version") == "31337"
+    assert node.rpc("web3_clientVersion").startswith("anvil/v1.7.1")
+    deployer = "0x4e59b44847b379578588920ca78fbf26c0b4956c"
+    assert node.rpc("eth_getCode", deployer, "latest").endswith("5b8082525050506014600cf3")
     first = ALICE.sign(0, to=BOB.address, value=ETHER)
     gapped = ALICE.sign(2)
     for signed in (first, gapped):
@@ -43,33 +52,3 @@ def test_both_answer_the_reads_of_a_sender_alike(node: NodeProcess) -> None:
     assert history["oldestBlock"] == "0x0"
     assert history["baseFeePerGas"] == [hex(GWEI), hex(GWEI), hex(875175000)]
     assert history["reward"] == [["0x0"], [hex(GWEI)]]
-
-
-def test_the_default_accounts_and_chain_are_anvils(node: NodeProcess) -> None:
-    accounts = node.rpc("eth_accounts")
-    assert len(accounts) == 10
-    assert accounts[:2] == [ALICE.address, BOB.address]
-    assert {node.rpc("eth_getBalance", account, "latest") for account in accounts} == {hex(10_000 * ETHER)}
-    assert node.rpc("eth_chainId") == hex(31337)
-    assert node.rpc("net_version") == "31337"
-    assert node.rpc("web3_clientVersion").startswith("anvil/v1.7.1")
-    deployer = "0x4e59b44847b379578588920ca78fbf26c0b4956c"
-    assert node.rpc("eth_getCode", deployer, "latest").endswith("5b8082525050506014600cf3")
-
-
-def test_estimates_agree(node: NodeProcess) -> None:
-    for transactions in blocks()[:1]:
-        for signed in transactions:
-            node.rpc("eth_sendRawTransaction", signed.raw)
-    node.rpc("evm_mine")
-    counter, token, _, _, toggle, factory = (deployed(nonce) for nonce in range(6))
-    transfer = "0xa9059cbb" + BOB.address[2:].zfill(64) + "1".zfill(64)
-    calls = (
-        {"to": BOB.address, "value": "0x1"},
-        {"to": counter},
-        {"to": token, "data": transfer},
-        {"to": toggle},
-        {"to": factory},
-    )
-    found = [int(node.rpc("eth_estimateGas", {"from": ALICE.address, **call}), 16) for call in calls]
-    assert found == [21_000, 44_140, 67_772, 43_109, 62_769]

@@ -81,6 +81,17 @@ def test_a_hanging_strategy_does_not_hold_another_thread(pool: PlanPool, strateg
     thread.join()
 
 
+def test_a_hanging_strategy_does_not_hold_the_others_of_its_call(pool: PlanPool, strategies: Strategies) -> None:
+    plans = [strategies.write("time.sleep(60)", name) for name in ("aa", "bb", "cc")] + [strategies.write(PID, "dd")]
+    pool.warm({plan.partition(":")[0]: plan for plan in plans})
+    begun = time.monotonic()
+    results = pool.plan([strategies.request(plan) for plan in plans], 0.6)
+    assert time.monotonic() - begun < 1.5
+    assert [isinstance(result.outcome, NothingToDo) for result in results] == [False, False, False, True]
+    assert results[3].seconds < 0.5
+    assert pool.plan([], 1) == []
+
+
 def test_many_threads_share_one_strategy(pool: PlanPool, strategies: Strategies) -> None:
     plan = strategies.write("return nothing(str(ctx.input))")
     wrong: list[object] = []

@@ -71,7 +71,9 @@ def mine(rows: Rows, lane: Lane, nonce: int, seen: Sighting = Sighting(), seq: i
         )
 
 
-def finalize(rows: Rows, lane: Lane, nonce: int, witness: Sighting | None = None, seq: int = 0, rule: str = "depth 0") -> None:
+def finalize(
+    rows: Rows, lane: Lane, nonce: int, witness: Sighting | None = None, seq: int = 0, rule: str = "depth 0"
+) -> None:
     """MINED → FINAL: the others are superseded, the reservation closes with its witness."""
     with rows.held(lane):
         at = (lane.account_id, nonce)
@@ -127,7 +129,9 @@ def settle(rows: Rows, lane: Lane, nonce: int, status: int = 1) -> None:
 def cancelled(rows: Rows, lane: Lane, nonce: int) -> None:
     """A cancel at this nonce becomes FINAL; the SEND draft is never signed."""
     with rows.held(lane):
-        rows.run("UPDATE attempt SET status = 'SUPERSEDED' WHERE (account_id, nonce) = (%s, %s)", lane.account_id, nonce)
+        rows.run(
+            "UPDATE attempt SET status = 'SUPERSEDED' WHERE (account_id, nonce) = (%s, %s)", lane.account_id, nonce
+        )
         rows.draft(lane, nonce, 1, "CANCEL")
     sign(rows, lane, nonce, seq=1)
     send(rows, lane, nonce, seq=1)

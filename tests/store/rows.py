@@ -111,9 +111,7 @@ class Rows:
 
     def hold(self, lane: Lane) -> str:
         """Call hold inside the transaction that is open."""
-        return str(
-            self.value("SELECT hold(%s, %s, %s, %s)", lane.account_id, lane.token, lane.lease_id, EPOCH)
-        )
+        return str(self.value("SELECT hold(%s, %s, %s, %s)", lane.account_id, lane.token, lane.lease_id, EPOCH))
 
     @contextmanager
     def held(self, lane: Lane) -> Iterator[None]:
@@ -220,7 +218,9 @@ class Rows:
         )
         return nonce
 
-    def draft(self, lane: Lane, nonce: int, seq: int = 0, kind: str = "SEND", fees: tuple[int, int, int] = (21_000, 100, 10)) -> None:
+    def draft(
+        self, lane: Lane, nonce: int, seq: int = 0, kind: str = "SEND", fees: tuple[int, int, int] = (21_000, 100, 10)
+    ) -> None:
         """A DRAFT attempt with (gas, max fee, tip), inside a transaction that holds."""
         self.run(
             "INSERT INTO attempt (account_id, nonce, seq, kind, intent_digest, cancel_digest, gas, max_fee, tip, token)"

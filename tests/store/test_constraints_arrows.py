@@ -64,7 +64,9 @@ def _attempt_in(rows: Rows, lane: Lane, status: str) -> int:
 
 def _attempt_to(rows: Rows, lane: Lane, nonce: int, status: str) -> None:
     with rows.held(lane):
-        bytes_too = ", raw = coalesce(raw, %s), hash = coalesce(hash, sha256(%s)), signed_token = coalesce(signed_token, token)"
+        bytes_too = (
+            ", raw = coalesce(raw, %s), hash = coalesce(hash, sha256(%s)), signed_token = coalesce(signed_token, token)"
+        )
         raw = f"raw {nonce}".encode()
         signed = status in ("SIGNED", "SENT", "MINED", "FINAL")
         rows.run(

@@ -13,7 +13,6 @@ def _planned(rows: Rows, lane: Lane, calls: list[Call] | None = None) -> str:
     return execution_id
 
 
-
 ATTEMPTS = {
     "with another digest": ("attempt_intent", FOREIGN_KEY, {"intent_digest": "sha256('another call')"}),
     "a cancel with another digest": (
@@ -46,12 +45,27 @@ def test_a_bad_attempt_is_refused_by_name(rows: Rows, lane: Lane, case: str) -> 
     rows.reserve(lane, _planned(rows, lane, [Call()]))
     if constraint != "attempt_one_draft":
         lifecycle.sign(rows, lane, 7)
-    columns = {"account_id": "account_id", "nonce": "nonce", "seq": "1", "kind": "'BUMP'", "intent_digest": "intent_digest"}
-    columns |= {"cancel_digest": "NULL", "gas": "21000", "max_fee": "100", "tip": "10", "raw": "NULL", "token": "1"} | changed
+    columns = {
+        "account_id": "account_id",
+        "nonce": "nonce",
+        "seq": "1",
+        "kind": "'BUMP'",
+        "intent_digest": "intent_digest",
+    }
+    columns |= {
+        "cancel_digest": "NULL",
+        "gas": "21000",
+        "max_fee": "100",
+        "tip": "10",
+        "raw": "NULL",
+        "token": "1",
+    } | changed
     if constraint == "attempt_reservation":
         columns |= {"kind": "'CANCEL'", "cancel_digest": "(SELECT cancel_digest FROM account)"}
     with refused(constraint, sqlstate), rows.held(lane):
-        rows.run(f"INSERT INTO attempt ({', '.join(columns)}) SELECT {', '.join(columns.values())} FROM nonce_reservation")
+        rows.run(
+            f"INSERT INTO attempt ({', '.join(columns)}) SELECT {', '.join(columns.values())} FROM nonce_reservation"
+        )
 
 
 @pytest.mark.parametrize(

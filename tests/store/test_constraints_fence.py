@@ -202,7 +202,9 @@ def test_a_takeover_waits_for_the_record_transaction_and_a_renewal_does_not(
         with refused(None, LOCKED):
             second.take_over(world)
         assert second.run("SELECT 1 FROM lease FOR NO KEY UPDATE NOWAIT") == 1
-        assert second.run("UPDATE lease SET renewed_at = clock_timestamp(), expires_at = clock_timestamp() + '1 h'") == 1
+        assert (
+            second.run("UPDATE lease SET renewed_at = clock_timestamp(), expires_at = clock_timestamp() + '1 h'") == 1
+        )
         assert second.run("SELECT account_id FROM lease WHERE expires_at > now() FOR UPDATE SKIP LOCKED") == 0
     assert second.run(take) == 1
     assert second.take_over(world).token == world.token + 1

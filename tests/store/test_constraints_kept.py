@@ -6,14 +6,29 @@ from tests.store import lifecycle
 from tests.store.refusals import refused
 from tests.store.rows import Call, Lane, Rows
 
-KEPT = (
-    "installation account lease lease_generation strategy execution intent nonce_reservation attempt broadcast receipt"
-    " already_paid request history refused_write"
-).split()
+KEPT = [
+    "installation",
+    "account",
+    "lease",
+    "lease_generation",
+    "strategy",
+    "execution",
+    "intent",
+    "nonce_reservation",
+    "attempt",
+    "broadcast",
+    "receipt",
+    "already_paid",
+    "request",
+    "history",
+    "refused_write",
+]
 
 
 def test_every_table_is_kept_or_known_not_to_be(rows: Rows) -> None:
-    found = rows.connection.execute("SELECT relname FROM pg_class WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace")
+    found = rows.connection.execute(
+        "SELECT relname FROM pg_class WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace"
+    )
     assert {name for (name,) in found} - set(KEPT) == {"worker", "alembic_version"}
 
 
@@ -57,7 +72,10 @@ CHANGES = {
     "a lower lease token": ("lease_token_grows", "UPDATE lease SET token = 0"),
     "a lease of another account": ("lease_token_grows", "UPDATE lease SET account_id = 2"),
     "another strategy name": ("strategy_identity", "UPDATE strategy SET name = 'x'"),
-    "a falling mark": ("strategy_high_water_mark", "UPDATE strategy SET high_water_mark = high_water_mark - interval '1 s'"),
+    "a falling mark": (
+        "strategy_high_water_mark",
+        "UPDATE strategy SET high_water_mark = high_water_mark - interval '1 s'",
+    ),
     "a falling pruned mark": ("strategy_high_water_mark", "UPDATE strategy SET pruned_through = '-infinity'"),
     "pruning what was not looked at": (
         "strategy_pruned_through",
@@ -97,7 +115,9 @@ def mined(rows: Rows, lane: Lane) -> Lane:
     return lane
 
 
-@pytest.mark.parametrize("assignment", ["status = 0", "block_number = 11", "block_hash = sha256('x')", "seen_at = now()"])
+@pytest.mark.parametrize(
+    "assignment", ["status = 0", "block_number = 11", "block_hash = sha256('x')", "seen_at = now()"]
+)
 def test_a_receipt_changes_once_when_its_block_leaves(rows: Rows, mined: Lane, assignment: str) -> None:
     """P23."""
     with refused("receipt_immutable"), rows.held(mined):
@@ -116,7 +136,9 @@ def test_one_receipt_of_an_attempt_is_believed_at_a_time(rows: Rows, mined: Lane
 
 
 def test_a_request_is_answered_once(rows: Rows, lane: Lane) -> None:
-    rows.run("INSERT INTO request (kind, account_id, why, who) VALUES ('reopen', %s, 'looked at it', 'me')", lane.account_id)
+    rows.run(
+        "INSERT INTO request (kind, account_id, why, who) VALUES ('reopen', %s, 'looked at it', 'me')", lane.account_id
+    )
     with refused("request_answered_once"):
         rows.run("UPDATE request SET why = 'another why'")
     answer = "UPDATE request SET answered_at = clock_timestamp(), granted = true, answer = 'open'"

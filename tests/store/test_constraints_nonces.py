@@ -156,7 +156,10 @@ def test_a_once_is_spent_by_one_living_or_effective_step(rows: Rows, lane: Lane,
     for step in (lifecycle.sign, lifecycle.send, lifecycle.mine, lifecycle.finalize)[:steps]:
         step(rows, lane, nonce)
     with refused("nonce_reservation_once", UNIQUE):
-        _pay(rows, *((lane, "invoice/8812", "payroll") if where == "the same account" else (other, "invoice/8812", "saving")))
+        _pay(
+            rows,
+            *((lane, "invoice/8812", "payroll") if where == "the same account" else (other, "invoice/8812", "saving")),
+        )
     _pay(rows, lane, "invoice/8813")
 
 

@@ -22,7 +22,8 @@ CREATE TABLE signer.binding (
     tx_type      smallint NOT NULL CONSTRAINT binding_tx_type_known CHECK (tx_type IN (0, 1, 2)),
     state        text     NOT NULL CONSTRAINT binding_state_known CHECK (state IN ('intent', 'cancel')),
     CONSTRAINT binding_pkey PRIMARY KEY (chain_id, address, nonce),
-    CONSTRAINT binding_step_once UNIQUE (chain_id, address, execution_id, step),
+    -- In this order, so that no look-up by nonce can be planned over it before the first ANALYZE.
+    CONSTRAINT binding_step_once UNIQUE (execution_id, step, chain_id, address),
     CONSTRAINT binding_account_fkey FOREIGN KEY (chain_id, address) REFERENCES signer.account
 );
 COMMENT ON TABLE signer.binding IS

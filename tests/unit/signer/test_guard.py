@@ -160,10 +160,8 @@ requests = st.builds(
 
 @given(st.lists(requests, max_size=25))
 def test_no_history_gives_a_nonce_two_intents_or_a_step_two_nonces(history: list[SignRequest]) -> None:
-    book, made = Book(), []
-    for request in history:
-        if isinstance(book.sign(request), Sign):
-            made.append(request)
+    book = Book()
+    made = [request for request in history if isinstance(book.sign(request), Sign)]
     intents, nonces = {}, {}
     for request in made:
         tx, step = request.transaction, request.execution_id

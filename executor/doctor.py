@@ -1,0 +1,205 @@
+"""Looks at everything a worker stands on, one check after the other, and changes nothing."""
+
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Final, Literal
+
+from chain.client import ChainClient
+from chain.errors import ChainError, Inconsistent, WrongChain
+from chain.types import checksum
+from executor import migration
+from executor.config import ChainConfig, Config
+from executor.database import EPOCH, Database
+from executor.errors import ExecutorError
+from executor.store import reports
+from executor.store.reports import ServerReport
+from executor.timezones import tzdata_version
+from signer import secretfile
+from signer.errors import SignerError
+
+Verdict = Literal["ok", "warn", "bad", "unknown"]
+PACKAGES: Final = ("chain", "signer", "executor", "devnet")
+OLDEST_SERVER: Final = 150_000
+CLOCK_SECONDS: Final = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One thing that was looked at. `unknown` means that it could not be asked."""
+
+    name: str
+    verdict: Verdict
+    detail: str
+
+
+@dataclass(frozen=True, slots=True)
+class EndpointCheck:
+    """One endpoint of a chain: the genesis hash it has, or what is wrong."""
+
+    endpoint: str
+    verdict: Verdict
+    detail: str
+
+
+def examine(config: Config, url: str | None, no_url: str) -> Iterator[Check]:
+    """All checks, each as soon as it is done. `url` is the database's, or None with the reason in `no_url`."""
+    yield from _installation()
+    yield from _keys(config)
+    for name, chain in config.chains.items():
+        for found in check_endpoints(name, chain):
+            yield Check(f"chain {name} {found.endpoint}", found.verdict, found.detail)
+    if url is None:
+        yield Check("database", "unknown", no_url)
+        return
+    yield from _database(config, url)
+
+
+def check_endpoints(name: str, chain: ChainConfig, timeout_seconds: float = 10.0) -> list[EndpointCheck]:
+    """Ask each endpoint of a chain for its id and genesis block; they must agree."""
+    found: list[EndpointCheck] = []
+    first: bytes | None = None
+    for endpoint in chain.endpoints:
+        client = ChainClient(name, chain.id, [endpoint.url.reveal()], chain.final, timeout_seconds=timeout_seconds)
+        try:
+            genesis = client.check_identity()
+        except (WrongChain, Inconsistent) as error:
+            found.append(EndpointCheck(endpoint.name, "bad", _without_label(endpoint.name, error)))
+            continue
+        except ChainError as error:
+            found.append(
+                EndpointCheck(endpoint.name, "unknown", _without_label(endpoint.name, error.__cause__ or error))
+            )
+            continue
+        finally:
+            client.close()
+        first = first or genesis
+        if genesis != first:
+            found.append(EndpointCheck(endpoint.name, "bad", f"has another genesis block, 0x{genesis.hex()[:12]}…"))
+        else:
+            found.append(EndpointCheck(endpoint.name, "ok", f"chain {chain.id}, genesis 0x{genesis.hex()[:12]}…"))
+    return found
+
+
+def _without_label(label: str, error: BaseException) -> str:
+    return str(error).removeprefix(label).strip()
+
+
+def _installation() -> Iterator[Check]:
+    version = ".".join(map(str, sys.version_info[:3]))
+    fits = (3, 11) <= sys.version_info[:2] <= (3, 13)
+    yield Check("python", "ok" if fits else "warn", version if fits else f"{version}; tested are 3.11 to 3.13")
+    home = Path(__file__).resolve().parent.parent
+    strangers = [name for name in PACKAGES if not _is_ours(name, home)]
+    if strangers:
+        what = f"{', '.join(strangers)} is another project's; install fenced-executor into an environment of its own"
+        yield Check("packages", "bad", what)
+    else:
+        yield Check("packages", "ok", "all are of this installation")
+    backend = _signing_backend()
+    fast = backend == "CoinCurveECCBackend"
+    yield Check("signatures", "ok" if fast else "bad", "coincurve" if fast else f"{backend}; install coincurve")
+    yield Check("time zones", "ok", f"tzdata {tzdata_version()}")
+
+
+def _is_ours(name: str, home: Path) -> bool:
+    spec = find_spec(name)
+    if spec is None:
+        return name == "devnet"  # an extra
+    return any(Path(place).resolve().parent == home for place in spec.submodule_search_locations or [])
+
+
+def _signing_backend() -> str:
+    try:
+        from eth_keys.main import KeyAPI
+
+        return type(KeyAPI().backend).__name__
+    except (ImportError, ValueError):
+        return "no backend"
+
+
+def _keys(config: Config) -> Iterator[Check]:
+    for name, account in config.accounts.items():
+        try:
+            secretfile.read(account.signer.path)
+        except SignerError as error:
+            yield Check(f"key of {name}", "bad", str(error))
+        else:
+            yield Check(
+                f"key of {name}", "ok", f"{checksum(account.address)}, {account.signer.kind}, private to its owner"
+            )
+
+
+def _database(config: Config, url: str) -> Iterator[Check]:
+    try:
+        migration.check(url)
+    except ExecutorError as error:
+        yield Check("database", "unknown" if error.exit_code == 3 else "bad", str(error))
+        return
+    yield Check("migration", "ok", migration.HEAD)
+    database = Database(url, "fenced doctor", pool_size=1)
+    try:
+        begun = datetime.now(UTC)
+        with database.read() as tx:
+            server = reports.server(tx, max(config.worker.lease_seconds, 10))
+            ended = datetime.now(UTC)
+            accounts = [] if server.in_recovery else reports.accounts(tx)
+    except ExecutorError as error:
+        yield Check("database", "unknown", str(error))
+        return
+    finally:
+        database.close()
+    yield from _server(config, server)
+    yield _clock(server.now, begun, ended)
+    moved = [account.name for account in accounts if account.other_timeline]
+    if moved:
+        what = (
+            f"{', '.join(moved)}: reconciled on another timeline, so restored or promoted since; halts on its next hold"
+        )
+        yield Check("timeline", "bad", what)
+    elif not server.in_recovery:
+        yield Check("timeline", "ok", "the one all accounts were reconciled on")
+    alive = server.live_workers
+    yield Check(
+        "workers", "ok" if alive else "warn", f"{alive} alive" if alive else "none is alive; start one with fenced run"
+    )
+
+
+def _server(config: Config, server: ServerReport) -> Iterator[Check]:
+    name = config.service.name
+    rules: Sequence[tuple[str, bool, str, str]] = (
+        ("server", server.version >= OLDEST_SERVER, _version(server.version), "PostgreSQL 15 or newer is needed"),
+        ("service", server.service == name, str(server.service), f"[service] name is {name}"),
+        ("cluster", server.same_system, "the one this database was made in", "a copy: no worker takes a lease here"),
+        ("primary", not server.in_recovery, "not in recovery", "a standby; point [database] url at the primary"),
+        ("fsync", server.fsync == "on", server.fsync, "a crash of the server may lose what was promised; turn it on"),
+        (
+            "synchronous_commit",
+            server.synchronous_commit != "off",
+            server.synchronous_commit,
+            "the role's default may lose commits; ALTER ROLE … SET synchronous_commit = on",
+        ),
+        (
+            "schema epoch",
+            server.epoch_min <= EPOCH <= server.epoch_max,
+            f"{EPOCH} within {server.epoch_min} to {server.epoch_max}",
+            f"this release has epoch {EPOCH}; install another release",
+        ),
+    )
+    for what, fine, found, remedy in rules:
+        yield Check(what, "ok" if fine else "bad", found if fine else f"{found}: {remedy}")
+
+
+def _version(number: int) -> str:
+    return f"PostgreSQL {number // 10_000}.{number % 10_000}"
+
+
+def _clock(there: datetime, begun: datetime, ended: datetime) -> Check:
+    """How far this machine's clock is from the database's; it decides nothing, but logs are read beside each other."""
+    off = max((begun - there).total_seconds(), (there - ended).total_seconds(), 0.0)
+    if off > CLOCK_SECONDS:
+        return Check("clock", "warn", f"{off:.1f} s away from the database's; set up time synchronisation")
+    return Check("clock", "ok", "agrees with the database's")

@@ -1,0 +1,127 @@
+"""Sign, broadcast, confirm, finalize: the same bytes until they are final, and nothing is believed early."""
+
+from signer.policy import Policy
+from signer.service import Signer
+from tests.stages.conftest import Line
+
+ETHER = 10**18
+
+
+def statuses(line: Line) -> list[str]:
+    return [row[0] for row in line.rows("SELECT status FROM attempt ORDER BY nonce, seq")]
+
+
+def test_success_is_declared_at_the_depth_of_the_chain_and_not_before(line: Line) -> None:
+    execution_id = line.execution("one", {})
+    line.send()
+    assert line.settle() == {}
+    assert statuses(line) == ["SENT"]
+    line.mine()
+    assert line.settle() == {}
+    assert statuses(line) == ["MINED"]
+    line.mine()
+    assert line.settle() == {}
+    line.mine()
+    assert line.settle() == {execution_id: "SUCCEEDED"}
+    assert statuses(line) == ["FINAL"]
+    row = line.one("SELECT state, closed_as, effect, witness_rule, cardinality(witness_endpoints) FROM nonce_reservation")
+    assert tuple(row) == ("CLOSED", "attempt", True, "depth 2", 1)
+
+
+def test_a_retry_hands_over_the_stored_bytes_again(line: Line) -> None:
+    line.execution("again", {})
+    line.send()
+    (sent,) = line.devnet.rpc("devnet_submissions")[-1:]
+    line.devnet.rpc("anvil_dropTransaction", sent["hash"])
+    assert line.broadcast() == 0, "not due yet"
+    with line.turn.hold() as held:
+        held.tx.exec_driver_sql("UPDATE broadcast SET last_at = last_at - interval '1 minute'")
+    assert line.broadcast() == 1
+    again = line.devnet.rpc("devnet_submissions")[-1]
+    assert again["raw"] == sent["raw"] == "0x" + bytes(line.one("SELECT raw FROM attempt")[0]).hex()
+    assert line.one("SELECT count, verdict FROM broadcast")[0] == 2
+    line.finish()
+    assert statuses(line) == ["FINAL"]
+
+
+def test_a_reorg_takes_a_mined_transaction_back_and_the_same_bytes_go_out(line: Line) -> None:
+    execution_id = line.execution("reorg", {})
+    line.send()
+    line.mine()
+    line.settle()
+    assert statuses(line) == ["MINED"]
+    line.devnet.rpc("anvil_rollback", 1)
+    line.devnet.rpc("anvil_dropAllTransactions")
+    line.mine()
+    line.settle()
+    assert statuses(line) == ["SENT"]
+    assert line.broadcast() == 1, "due at once after a reorg"
+    assert line.finish() == {execution_id: "SUCCEEDED"}
+    intervals = line.rows("SELECT orphaned_at IS NULL FROM receipt ORDER BY receipt_id")
+    assert [row[0] for row in intervals] == [False, True]
+    raws = {s["raw"] for s in line.devnet.rpc("devnet_submissions") if s["hash"] == "0x" + bytes(line.one("SELECT hash FROM attempt")[0]).hex()}
+    assert len(raws) == 1
+
+
+def test_a_reverted_transaction_ends_reverted_and_frees_its_once(line: Line) -> None:
+    create = {"from": line.devnet.rpc("eth_accounts")[5], "data": "0x600480600b6000396000f3600080fd", "gas": hex(200_000)}
+    hash_ = line.devnet.rpc("eth_sendTransaction", create)
+    line.mine()
+    contract = bytes.fromhex(line.devnet.rpc("eth_getTransactionReceipt", hash_)["contractAddress"][2:])
+    reverted = line.execution("reverted", {"recipient": contract, "gas": 60_000, "once": "x"})
+    line.send()
+    assert line.finish() == {reverted: "REVERTED"}
+    again = line.execution("again", {"once": "x"})
+    line.send()
+    assert line.finish() == {again: "SUCCEEDED"}
+
+
+def test_a_policy_refusal_after_the_reservation_is_closed_by_a_cancel(line: Line) -> None:
+    account = line.turn.account
+    strict = Policy(max_fee_per_gas_wei=100 * 10**9, max_value_wei=1)
+    line.signer = Signer(line.database.engine, line.signer._backends, {(account.chain_id, account.address): strict})
+    dear = line.execution("dear", {"value": 2})
+    cheap = line.execution("cheap", {"value": 1})
+    line.reserve()
+    assert line.sign() == 2
+    assert statuses(line) == ["REFUSED", "DRAFT", "SIGNED"]
+    assert line.broadcast() == 0, "a refused head stops what is behind it"
+    line.sign()
+    assert line.broadcast() == 2
+    assert line.finish() == {dear: "CANCELLED", cheap: "SUCCEEDED"}
+    assert line.one("SELECT steps_effective FROM execution WHERE execution_id = %s", dear)[0] == 0
+
+
+def test_a_halted_account_signs_and_sends_nothing_new_and_still_settles(line: Line) -> None:
+    sent = line.execution("sent", {})
+    line.send()
+    signed = line.execution("signed", {"value": 2})
+    line.reserve()
+    line.sign()
+    drafted = line.execution("drafted", {"value": 3})
+    line.reserve()
+    with line.database.transaction() as tx:
+        tx.exec_driver_sql("UPDATE account SET state = 'halted', reason = 'test'")
+    line.execution("planned", {"value": 4})
+    assert line.reserve() == 0
+    assert line.sign(halted=True) == 0
+    assert line.broadcast(halted=True) == 0
+    assert line.finish() == {sent: "SUCCEEDED"}
+    assert line.state(signed)[0] == line.state(drafted)[0] == "RUNNING"
+
+
+def test_posts_are_few_whatever_the_size_of_the_batch(line: Line) -> None:
+    for i in range(4):
+        line.execution(f"posts{i}", {"value": i + 1})
+    line.reserve()
+    line.sign()
+    before = line.client.posts
+    assert line.broadcast() == 4
+    assert line.client.posts - before == 1
+    line.mine()
+    view = line.view()
+    before = line.client.posts
+    from executor.stages import confirm
+
+    confirm.run(line.turn, line.client, view)
+    assert line.client.posts - before == 2, "receipts, then block hashes"
