@@ -58,8 +58,11 @@ bench: setup ## figures as ratios, with the baselines beside them
 devnet: setup ## a local chain on a free port
 	@$(BIN)/fenced devnet
 
+schema: setup ## write docs/schema.sql from the migrations
+	$(BIN)/python -m tests.migrations.schema_document
+
 lock: ## renew requirements.lock and bootstrap.lock
 	$(BIN)/uv pip compile pyproject.toml --extra embedded --extra devnet --group test --group lint --group build \
 	  --universal --python-version 3.11 --generate-hashes --no-header --no-annotate -q --upgrade -o requirements.lock
 
-.PHONY: help setup demo test check lint fmt types contracts bench devnet lock
+.PHONY: help setup demo test check lint fmt types contracts bench devnet schema lock

@@ -27,6 +27,37 @@ class Estimate:
     reverted: bool
 
 
+@dataclass(frozen=True, slots=True)
+class Spending:
+    """The transaction that used a nonce, as far as its intent goes. `to` is None for a contract creation."""
+
+    hash: bytes
+    to: bytes | None
+    value_wei: int
+    data: bytes
+    access_list: AccessList
+
+
+def spending(block: Any, sender: bytes, nonce: int) -> Spending | None:
+    """The transaction of `sender` with `nonce` in a block that holds its transactions whole; None if it is not there."""
+    for entry in _object("a block", block).get("transactions") or []:
+        fields = _object("a transaction", entry)
+        if data(fields.get("from"), 20) == sender and quantity(fields.get("nonce")) == nonce:
+            to = fields.get("to")
+            access_list = tuple(
+                (data(item["address"], 20), tuple(data(key, 32) for key in item["storageKeys"]))
+                for item in fields.get("accessList") or []
+            )
+            return Spending(
+                hash=data(fields.get("hash"), 32),
+                to=None if to is None else data(to, 20),
+                value_wei=quantity(fields.get("value")),
+                data=data(fields.get("input")),
+                access_list=access_list,
+            )
+    return None
+
+
 def hex_of(value: bytes) -> str:
     """Bytes as JSON-RPC writes them."""
     return "0x" + value.hex()

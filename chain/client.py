@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 from eth_hash.auto import keccak
 
 from chain import answers
-from chain.answers import Estimate, EstimateCall
+from chain.answers import Estimate, EstimateCall, Spending
 from chain.errors import ChainError, Inconsistent, Malformed, RpcError, Unavailable, WrongChain
 from chain.rpc import Call, Result, Rpc
 from chain.sending import send_to
@@ -135,6 +135,24 @@ class ChainClient:
         """A transaction as the node shows it, or None if it does not know it."""
         calls = [("eth_getTransactionByHash", [answers.hex_of(hash)])]
         return self._ask(calls, lambda replies: answers.transaction(replies[0]))
+
+    def find_spending(self, sender: bytes, nonce: int, first: int, last: int) -> Spending | None:
+        """The transaction that used a nonce of `sender` in the blocks `first` to `last`, found by halving.
+
+        None if it is not there, if the nonce was used without a transaction (EIP-7702), or if the node keeps no state
+        that old.
+        """
+        low, high = first, last
+        try:
+            while low < high:
+                middle = (low + high) // 2
+                counting: list[Call] = [("eth_getTransactionCount", [checksum(sender), hex(middle)])]
+                count = self._ask(counting, lambda replies: answers.quantity(replies[0]))
+                low, high = (low, middle) if count > nonce else (middle + 1, high)
+            whole: list[Call] = [("eth_getBlockByNumber", [hex(low), True])]
+            return self._ask(whole, lambda replies: answers.spending(replies[0], sender, nonce))
+        except RpcError:
+            return None
 
     def send(self, raws: Sequence[bytes]) -> dict[str, list[SendAnswer]]:
         """Hand signed bytes to every endpoint, in order, and give each endpoint's answer for each. Never raises.

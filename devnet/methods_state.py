@@ -14,6 +14,9 @@ METHODS = Methods()
 
 
 def _read(node: Node, column: Column, key: bytes | int, reference: Reference) -> object:
+    if reference.pending:
+        with state_at(node, reference, {}):
+            return column.get(key)
     if reference.block is node.chain.head:
         return column.get(key)
     return column.at(key, reference.block.number)

@@ -11,6 +11,7 @@ from devnet.chain import Chain
 from devnet.clock import Clock
 from devnet.engine import Engine
 from devnet.errors import DecodeError, Rejected, RpcError
+from devnet.feed import Arrival, Feed, Notice
 from devnet.lane import Pooled
 from devnet.lazy_engine import LazyEngine
 from devnet.ledger import Event, Ledger
@@ -78,6 +79,8 @@ class Node:
         self.chain = Chain()
         self.clock = Clock()
         self.ledger = Ledger()
+        self.feed = Feed()
+        self.followers: dict[str, object] = {}
         self.miner = Miner(self.world, self.engine, self.pool, self.chain, self.clock)
         self.miner.mode = MiningMode(settings.automine, settings.interval)
         self.snapshots = Snapshots()
@@ -103,6 +106,7 @@ class Node:
     def _note_block(self, block: Block) -> None:
         for tx in block.transactions:
             self._note(tx, "mined")
+        self.feed.append(Notice("block", block))
 
     def submit(self, raw: bytes) -> Transaction:
         """What eth_sendRawTransaction does, ledger included. Raises RpcError with the profile's words."""
@@ -116,6 +120,8 @@ class Node:
             self.ledger.record(raw, tx.hash if tx else keccak(raw), tx, "rejected", error)
             raise error from None
         self.ledger.record(raw, tx.hash, tx, "pending" if executable else "queued")
+        if executable:
+            self.feed.append(Arrival(tx))
         if self.miner.mode.automine and executable:
             self.miner.mine_all()
         return tx
@@ -143,7 +149,8 @@ class Node:
         orphans = self._unwind(head - depth)
         if self.settings.profile.requeue_orphans:
             self.pool.readmit(orphans)
-        self.pool.resync_all()
+        else:
+            self.pool.resync_all()
         return orphans
 
     def _unwind(self, number: int) -> list[Transaction]:
@@ -152,6 +159,7 @@ class Node:
         removed: list[Block] = []
         while self.chain.head.number > number:
             removed.append(self.chain.pop())
+            self.feed.append(Notice("orphan", removed[-1]))
         orphans = [tx for block in reversed(removed) for tx in block.transactions]
         for tx in orphans:
             self._note(tx, "orphaned")
@@ -180,8 +188,11 @@ class Node:
             return False
         while len(layers) > snapshot.depth:
             self.world.unseal()
-        self._unwind(snapshot.head)
+        orphans = self._unwind(snapshot.head)
         self.pool.restore(snapshot.pool)
+        for tx in orphans:
+            if tx.hash not in self.pool.by_hash:
+                self._note(tx, "reverted")
         self.clock.offset, self.clock.next_exact = snapshot.offset, snapshot.next_exact
         self.miner.next_base_fee = snapshot.next_base_fee
         self.snapshots.open = {key: value for key, value in self.snapshots.open.items() if key < number}

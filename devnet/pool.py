@@ -181,8 +181,11 @@ class Pool:
         for tx in txs:
             sender = tx.sender
             lane = self.lanes.setdefault(sender, Lane(self._world.nonce(sender)))
-            if tx.nonce not in lane.entries:
+            rival = lane.entries.get(tx.nonce)
+            if rival is None:
                 self._enter(lane, tx)
+            else:
+                self.on_leave(tx, "replaced", rival.tx)
         self.resync_all()
 
     def drop(self, tx_hash: bytes) -> bool:

@@ -82,7 +82,7 @@ class Transaction:
 
 def decode(raw: bytes) -> Transaction:
     """Read a transaction from the bytes of eth_sendRawTransaction (EIP-2718). Raises DecodeError with geth's words."""
-    if not raw or raw[0] >= 0xC0:
+    if raw and raw[0] >= 0x80:
         return _legacy(raw)
     if len(raw) <= 1:
         raise DecodeError("typed transaction too short")

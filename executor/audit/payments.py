@@ -89,7 +89,7 @@ NONCES = (
         SELECT r.account_id, r.nonce, r.execution_id, r.step FROM nonce_reservation r JOIN account a USING (account_id)
          WHERE r.account_id = :account AND {range r.nonce} AND r.state = 'OPEN' AND a.state = 'open' AND a.attention IS NULL
            AND NOT EXISTS (SELECT 1 FROM attempt t WHERE (t.account_id, t.nonce) = (r.account_id, r.nonce)
-                              AND t.status IN ('DRAFT', 'SIGNED', 'SENT', 'MINED'))
+                              AND t.status IN ('DRAFT', 'SIGNED', 'SENT', 'MINED', 'FINAL'))
         """,
     ),
 )

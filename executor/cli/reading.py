@@ -152,6 +152,8 @@ def _account_table(accounts_found: "list[AccountReport]") -> None:
 
 
 def _waits(one: "AccountReport") -> str:
+    if one.state == "halted":
+        return "a person, then fenced reopen"
     if one.waits_for is not None:
         return one.waits_for
     if one.open_nonces:

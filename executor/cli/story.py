@@ -27,9 +27,15 @@ def say_story(story: "Story") -> None:
             change = event.to_state if event.from_state is None else f"{event.from_state} → {event.to_state}"
             held = "" if event.token is None else f", token {event.token} held by {event.holder}"
             why = f": {event.why}" if event.why else ""
-            say(f"  {instant(event.at)}  {event.kind} {event.subject} {change}{why} (by {event.actor or '-'}{held})")
+            subject = _subject(story, event.kind, event.subject)
+            say(f"  {instant(event.at)}  {event.kind} {subject} {change}{why} (by {event.actor or '-'}{held})")
     say(f"\ncost: {format_wei(story.fees_wei)} in fees, {format_wei(story.value_wei)} moved")
     say(f"next: {story.next}")
+
+
+def _subject(story: "Story", kind: str, subject: str) -> str:
+    """Nonces and attempts are recorded under the account's number; people know its name."""
+    return subject if kind == "execution" else story.execution.account + subject[subject.index("/") :]
 
 
 def _head(story: "Story") -> Iterator[str]:

@@ -6,7 +6,7 @@ It also seeds an account at first use, closes nonces that a stranger used (P5), 
 from collections.abc import Sequence
 
 from chain.client import ChainClient
-from chain.transaction import intent_digest
+from chain.transaction import AccessList, intent_digest
 from chain.types import ChainView
 from executor.crashpoints import CrashPoint
 from executor.records import Account
@@ -118,7 +118,7 @@ def _close_foreign(turn: Turn, client: ChainClient, view: ChainView, entries: Se
         hashes = [*{*nonce.hashes, *journaled.get(nonce.nonce, ())}]
         if any(receipt is not None for receipt in client.receipts(hashes)):
             continue
-        found = client.find_transaction(
+        found = client.find_spending(
             turn.account.address, nonce.nonce, max(0, view.final.number - _SCAN_BLOCKS), view.final.number
         )
         if found is not None and (
@@ -141,8 +141,8 @@ def _close_foreign(turn: Turn, client: ChainClient, view: ChainView, entries: Se
             executions.end_settled(held, [execution_id])
 
 
-def _is_ours(turn: Turn, nonce: Unseen, to: bytes | None, value_wei: int, data: bytes, access_list: object) -> bool:
-    digest = intent_digest(turn.account.chain_id, turn.account.address, to, value_wei, data, access_list)  # type: ignore[arg-type]  # as decoded
+def _is_ours(turn: Turn, nonce: Unseen, to: bytes | None, value_wei: int, data: bytes, access_list: AccessList) -> bool:
+    digest = intent_digest(turn.account.chain_id, turn.account.address, to, value_wei, data, access_list)
     return digest in (nonce.intent_digest, turn.account.cancel_digest)
 
 

@@ -63,7 +63,7 @@ UPDATE nonce_reservation SET state = 'CLOSED', closed_as = 'foreign', foreign_ha
 """)
 _BOUND = text("SELECT nonce, execution_id, step FROM nonce_reservation WHERE account_id = :account AND nonce >= :since")
 _OPEN_BELOW = text("""
-SELECT r.nonce, r.intent_digest, array_agg(a.hash) FILTER (WHERE a.hash IS NOT NULL) AS hashes
+SELECT r.nonce, r.intent_digest, array_agg(a.hash::bytea) FILTER (WHERE a.hash IS NOT NULL) AS hashes
   FROM nonce_reservation r JOIN attempt a USING (account_id, nonce)
  WHERE r.account_id = :account AND r.state = 'OPEN' AND r.nonce < :below
    AND NOT EXISTS (SELECT 1 FROM attempt m WHERE (m.account_id, m.nonce) = (r.account_id, r.nonce) AND m.status = 'MINED')

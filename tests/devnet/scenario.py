@@ -78,6 +78,21 @@ def estimates(node: NodeProcess) -> list[str]:
     return [node.rpc("eth_estimateGas", {"from": ALICE.address} | call) for call in calls]
 
 
+def accounts(node: NodeProcess) -> dict[str, list[str]]:
+    """Balance, nonce, code size and first two slots of everything the scenario touches."""
+    touched = [wallet.address for wallet in (ALICE, BOB, CAROL)] + [SOMEONE, "0x" + "00" * 20]
+    touched += [deployed(nonce) for nonce in (*range(6), 18, 19)]
+    return {
+        address: [
+            node.rpc("eth_getBalance", address, "latest"),
+            node.rpc("eth_getTransactionCount", address, "latest"),
+            hex(len(node.rpc("eth_getCode", address, "latest")) // 2 - 1),
+            *(node.rpc("eth_getStorageAt", address, slot, "latest") for slot in ("0x0", "0x1")),
+        ]
+        for address in touched
+    }
+
+
 def play(node: NodeProcess) -> list[dict[str, Any]]:
     """Send and mine block by block; the fields that must agree between nodes."""
     played = []
@@ -97,6 +112,7 @@ def play(node: NodeProcess) -> list[dict[str, Any]]:
                     for receipt in receipts
                 ],
                 "estimates": [] if played else estimates(node),
+                "accounts": accounts(node),
             }
         )
     return played

@@ -119,3 +119,4 @@ def test_the_pending_block_shows_what_comes_next(devnet: Devnet) -> None:
     assert (block["number"], block["hash"], block["transactions"]) == ("0x1", None, [tx_hash])
     assert head(devnet) == 0
     assert devnet.rpc("eth_getBalance", BOB.address, "latest") == hex(10_000 * 10**18)
+    assert devnet.rpc("eth_getBalance", BOB.address, "pending") == hex(10_000 * 10**18 + 5)

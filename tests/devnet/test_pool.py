@@ -140,7 +140,8 @@ def test_fees_out_of_order_or_beyond_the_cap_are_refused(devnet: Devnet) -> None
 def test_bytes_that_are_no_transaction_are_refused(devnet: Devnet) -> None:
     good = ALICE.sign(0).raw
     for raw, text in {
-        "0x": "EOF",
+        "0x": "typed transaction too short",
+        "0x80": "rlp: expected input list for types.TxData",
         "0x02": "typed transaction too short",
         "0x05c0": "transaction type not supported",
         "0x02c0": "rlp: too few elements for types.TxData",

@@ -105,3 +105,25 @@ def test_blocks_beyond_the_head(devnet: Devnet) -> None:
     with pytest.raises(RpcFailure, match="unknown block"):
         devnet.rpc("eth_getLogs", {"blockHash": "0x" + "11" * 32})
     assert devnet.rpc("eth_getLogs", {"fromBlock": "0x50", "toBlock": "0x60"}) == []
+
+
+def test_the_documentation_names_methods_that_exist() -> None:
+    import re
+
+    from devnet.rpc import METHODS
+    from tests.support.devnet import ROOT
+
+    section = (ROOT / "docs" / "devnet.md").read_text().partition("## Methods")[2].partition("##")[0]
+    named = set(re.findall(r"`((?:eth|net|web3|txpool|anvil|evm|devnet)_[A-Za-z0-9]+)[`(/]", section))
+    assert len(named) > 60
+    assert named <= METHODS.keys()
+    told = {METHODS[name] for name in named}
+    untold = {name for name, function in METHODS.items() if function not in told}
+    assert untold <= {
+        "eth_getUncleByBlockHashAndIndex",
+        "eth_getUncleByBlockNumberAndIndex",
+        "eth_getUncleCountByBlockHash",
+        "eth_getUncleCountByBlockNumber",
+        "eth_getTransactionByBlockHashAndIndex",
+        "eth_getTransactionByBlockNumberAndIndex",
+    }

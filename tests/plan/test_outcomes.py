@@ -201,7 +201,12 @@ def test_a_result_forged_on_the_pipe_is_checked_again(pool: PlanPool, strategies
         os._exit(0)
     """
     call = f'{{"to": "{OTHER[2:].lower()}", "value": "-1", "data": "", "once": None, "gas": None, "access_list": [], "label": None}}'
-    for value in ("[5, {}]", "[]", "[0, 7]", f'[0, {{"kind": "calls", "order": "together", "calls": [{call}]}}]'):
+    for value in (
+        '[5, {"kind": "nothing", "reason": "forged"}]',
+        "[]",
+        "[0, 7]",
+        f'[0, {{"kind": "calls", "order": "together", "calls": [{call}]}}]',
+    ):
         strategies.write(f"forge({value})", name="forge", head=head)
         with PlanPool(strategies.directory) as fresh:
             (result,) = fresh.plan([strategies.request("forge:plan")], 5)

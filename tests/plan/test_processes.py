@@ -224,24 +224,25 @@ EXECUTOR = """
 import sys, time
 from pathlib import Path
 sys.path.insert(0, {root!r})
-from executor.plan_process import PlanPool
+from executor.plan_process import PlanPool, PlanRequest
 pool = PlanPool(Path({directory!r}))
 assert pool.warm({{"pay": "pay:plan"}}) == {{}}
+request = PlanRequest("pay/id/1", None, "pay", "pay:plan", {{}}, None, {account!r}, 31337, 1, "0x" + "00" * 32, "http://127.0.0.1:9")
 print("ready", flush=True)
-time.sleep(60)
+pool.plan([request], 60)
 """
 
 
 @pytest.mark.process
 def test_a_killed_executor_takes_its_children_along(strategies: Strategies) -> None:
-    head = 'open("pid", "w").write(str(os.getpid()))\n'
-    strategies.write("time.sleep(60)", head=head)
-    root = str(Path(__file__).resolve().parents[2])
-    code = EXECUTOR.format(root=root, directory=str(strategies.directory))
+    strategies.write('open("pid", "w").write(str(os.getpid()))\nos.rename("pid", "running")\ntime.sleep(60)')
+    root, account = str(Path(__file__).resolve().parents[2]), strategies.request("pay:plan").account
+    code = EXECUTOR.format(root=root, directory=str(strategies.directory), account=account)
     with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE) as executor:
         assert executor.stdout is not None
         assert executor.stdout.readline() == b"ready\n"
-        child = int((strategies.directory / "pid").read_text())
+        assert wait_until((strategies.directory / "running").exists)
+        child = int((strategies.directory / "running").read_text())
         assert is_alive(child)
         executor.kill()
     assert wait_until(lambda: not is_alive(child))
@@ -317,8 +318,14 @@ def test_a_strategy_cannot_stand_in_for_our_modules(pool: PlanPool, strategies: 
     pid_of(pool, strategies, strategies.write(PID))
 
 
+def test_the_strategies_directory_comes_first(pool: PlanPool, strategies: Strategies) -> None:
+    plan = strategies.write(PID, "rich")  # an installed package of this name exists
+    pid_of(pool, strategies, plan)
+    assert module_source(plan, strategies.directory) == (strategies.directory / "rich.py").read_bytes()
+
+
 def test_a_warm_plan_costs_little(pool: PlanPool, strategies: Strategies) -> None:
-    """A ceiling far above what is usual (report: 40 to 60 µs), so that a loaded machine passes."""
+    """A ceiling far above what is usual (40 to 60 µs), so that a loaded machine passes."""
     plan = strategies.write('return Call(OTHER, 10**18, once=f"invoice/{ctx.input}")')
     pool.warm({"pay": plan})
     requests = [strategies.request(plan, input=number) for number in range(500)]

@@ -48,6 +48,7 @@ ENVIRONMENT = {
     "DATABASE_URL": "postgresql://fenced:canary-secret@db/fenced",
     "NODE": "https://node.example/v3/canary-secret-0123456789",
     "TOKEN": "usdc",
+    "FRAGMENT": "1 canary",
     "CANARY": "canary-secret-0123456789",
 }
 
@@ -210,6 +211,7 @@ BAD = [
     ('["https://base.example", { env = "NODE" }]', "[]", "chains.base.endpoints: is not a list of URLs"),
     ('["https://base.example", { env = "NODE" }]', '["http://h", "http://h"]', "chains.base.endpoints: names the same endpoint twice"),
     (FEE, 'max_fee_per_gas = { env = "CANARY" }', f"{POLICY}.max_fee_per_gas: does not fit, and is not shown"),
+    (FEE, 'max_fee_per_gas = { env = "FRAGMENT" }', f"{POLICY}.max_fee_per_gas: does not fit, and is not shown"),
     ('"Europe/Berlin"', '{ env = "CANARY" }', f"{PAY}.timezone: does not fit, and is not shown"),
     # schedules
     ('"0 10 * * mon-fri"', '"0 0 30 2 *"', f'{PAY}.schedule: "0 0 30 2 *" is not a cron schedule (bad day-of-month)'),

@@ -1,0 +1,36 @@
+"""Desks to run the command line on."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.cli.desk import Desk
+from tests.support.devnet import Devnet, start_devnet
+
+
+@pytest.fixture
+def bare(tmp_path: Path) -> Desk:
+    """A configuration whose database does not answer."""
+    return Desk(tmp_path)
+
+
+@pytest.fixture
+def desk(tmp_path: Path, database_url: str) -> Desk:
+    """A configuration with a migrated database that belongs to it."""
+    desk = Desk(tmp_path, database_url)
+    desk.execute("UPDATE installation SET service = 'tests'")
+    return desk
+
+
+@pytest.fixture
+def applied(desk: Desk) -> Desk:
+    """A desk whose accounts and strategies are registered."""
+    desk.fine("apply")
+    return desk
+
+
+@pytest.fixture(scope="module")
+def devnet() -> Iterator[Devnet]:
+    with start_devnet() as node:
+        yield node
