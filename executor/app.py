@@ -1,8 +1,11 @@
 """The composition root: builds every object of a worker once, checks what must be so before anything is reserved, and runs it."""
 
+import ctypes
+import hashlib
 import importlib.metadata
 import logging
 import os
+import resource
 import signal
 import socket
 import sys
@@ -110,6 +113,7 @@ def run_worker(config: Config, *, name: str | None = None) -> int:
         ConfigError: the database, its settings, a key file, a strategy or an account is not as it must be.
         Unreachable: the database or a chain does not answer at start.
     """
+    _close_process()
     name = name or f"{socket.gethostname()}-{os.getpid()}"
     configure_logging(sys.stderr, worker=name)
     url = ensure_database(config)
@@ -118,7 +122,11 @@ def run_worker(config: Config, *, name: str | None = None) -> int:
     database = Database(url, name)
     signer_database = Database(url, f"{name} signer", pool_size=4)
     lease_database = Database(url, f"{name} lease", pool_size=2)
-    pool = PlanPool(config.directory)
+    sources = {
+        section.plan: hashlib.sha256(module_source(section.plan, config.directory)).hexdigest()
+        for section in config.strategies.values()
+    }
+    pool = PlanPool(config.directory, sources=sources)
     clients = {chain: open_chain(config, chain) for chain in {account.chain for account in config.accounts.values()}}
     face: Face | None = None
     try:
@@ -164,6 +172,13 @@ def run_worker(config: Config, *, name: str | None = None) -> int:
             client.close()
         for opened in (database, signer_database, lease_database):
             opened.close()
+
+
+def _close_process() -> None:
+    """No core dump, and no reading of this process's memory or environment by others of the same user (strategies run as one)."""
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    pr_set_dumpable = 4
+    ctypes.CDLL(None, use_errno=True).prctl(pr_set_dumpable, 0, 0, 0, 0)
 
 
 def _serve(config: Config, database: Database, clients: dict[str, ChainClient]) -> dict[int, Served]:

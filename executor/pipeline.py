@@ -87,6 +87,8 @@ def _settle(turn: Turn, client: ChainClient, view: ChainView, progress: Progress
         return
     moved, unresolved = confirm.run(turn, client, view)
     ended = finalize.run(turn, client, view)
+    if ended:
+        log.info("executions ended", extra={"account": turn.account.name, "executions": ended})
     for state in ended.values():
         ENDED.labels(turn.account.name, state).inc()
     progress.settled = unresolved == 0

@@ -141,6 +141,7 @@ class Sendable:
     raw: bytes
     hash: bytes
     due: bool
+    execution_id: str
 
 
 @dataclass(frozen=True, slots=True)

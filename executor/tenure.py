@@ -57,7 +57,7 @@ class Tenure:
         floor: Callable[[int], int],
         crash: CrashHook,
         on_gained: Callable[[], None],
-        working: Callable[[], set[int]],
+        working: Callable[[], set[Lease]],
     ) -> None:
         self._database = database
         self._identity = identity
@@ -205,12 +205,12 @@ class Tenure:
 
     def _watch_forever(self) -> None:
         """End the process when trust has run out and its work has not stopped within a third of a lease."""
-        overdue: dict[int, float] = {}
+        overdue: dict[Lease, float] = {}
         while not self._stop.wait(min(0.5, self._ttl / 10)):
             now, working = boottime(), self._working()
             with self._lock:
-                trusted = {a for a, kept in self._kept.items() if kept.trusted_until > now}
-            overdue = {a: overdue.get(a, now) for a in working - trusted}
+                trusted = {kept.lease for kept in self._kept.values() if kept.trusted_until > now}
+            overdue = {lease: overdue.get(lease, now) for lease in working - trusted}
             if any(now - since > max(2.0, self._ttl / 3) for since in overdue.values()):
                 log.critical("trust ran out and work did not stop: ending the process")
                 os._exit(EXIT_UNTRUSTED)

@@ -10,6 +10,7 @@ import time
 from collections.abc import Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import partial
 
 import psycopg
 
@@ -34,7 +35,7 @@ from signer.service import Signer
 
 log = logging.getLogger("fenced.worker")
 _TICK_THREADS = 4
-_PLAN_THREADS = 4
+_PLAN_THREADS = 16
 _STOP_SECONDS = 10.0
 
 
@@ -64,17 +65,17 @@ class _Desk:
     """What is under way for one account in this process."""
 
     progress: pipeline.Progress = field(default_factory=pipeline.Progress)
-    ticking: bool = False
-    planning: bool = False
+    ticking: Lease | None = None
+    planning: set[str] = field(default_factory=set)
     settle_only: bool = False
 
     def ticked(self, _: Future[None]) -> None:
         """The tick ended, or was never begun."""
-        self.ticking = False
+        self.ticking = None
 
-    def planned(self, _: Future[None]) -> None:
-        """The planning ended, or was never begun."""
-        self.planning = False
+    def planned(self, strategy: str, _: Future[None]) -> None:
+        """The planning of a strategy ended, or was never begun."""
+        self.planning.discard(strategy)
 
 
 class Worker:
@@ -128,9 +129,9 @@ class Worker:
         """Look for work now."""
         self._wake.set()
 
-    def working(self) -> set[int]:
-        """The accounts whose tick is under way."""
-        return {account_id for account_id, desk in self._desks.items() if desk.ticking}
+    def working(self) -> set[Lease]:
+        """The lease generations under which a tick is under way."""
+        return {desk.ticking for desk in self._desks.values() if desk.ticking is not None}
 
     def is_live(self) -> bool:
         """Whether the loop turns."""
@@ -164,18 +165,19 @@ class Worker:
             return
         with self._database.read() as tx:
             work = set(accounts.with_work(tx, list(held)))
-            to_plan = set(executions.accounts_to_plan(tx, list(held)))
+            to_plan = executions.select_to_plan(tx, list(held))
         for account_id, lease in held.items():
             desk = self._desks[account_id]
-            fresh = desk.progress.token != lease.token
-            if (account_id in work or fresh) and not desk.ticking:
-                desk.ticking = True
+            if (account_id in work or desk.progress.token != lease.token) and desk.ticking is None:
+                desk.ticking = lease
                 future = self._tickers[self._served[account_id].client.name].submit(self._tick, lease, desk)
                 future.add_done_callback(desk.ticked)
-            if account_id in to_plan and not desk.planning and not fresh:
-                desk.planning = True
-                future = self._planners.submit(self._plan, lease, desk)
-                future.add_done_callback(desk.planned)
+        for account_id, strategy in to_plan:
+            desk, lease = self._desks[account_id], held[account_id]
+            if strategy not in desk.planning and desk.progress.token == lease.token:
+                desk.planning.add(strategy)
+                future = self._planners.submit(self._plan, lease, desk, strategy)
+                future.add_done_callback(partial(desk.planned, strategy))
 
     def _turn_of(self, lease: Lease) -> Turn:
         served = self._served[lease.account_id]
@@ -208,25 +210,24 @@ class Worker:
         except Exception as error:  # noqa: BLE001  (a tick's failure is told and the next tick looks again)
             self._failed(lease, "tick", error)
 
-    def _plan(self, lease: Lease, desk: _Desk) -> None:
+    def _plan(self, lease: Lease, desk: _Desk, strategy: str) -> None:
         served, tenure = self._served[lease.account_id], self._tenure()
         try:
-            report = plan.run(
-                self._turn_of(lease),
-                served.client,
-                self._pool,
-                self._definitions,
-                served.endpoint_url,
-                self._settings.plan_timeout_seconds,
+            definition = self._definitions.get(strategy)
+            planner = (
+                None
+                if definition is None
+                else plan.Planner(self._pool, definition, served.endpoint_url, self._settings.plan_timeout_seconds)
             )
+            report = plan.run(self._turn_of(lease), served.client, strategy, planner)
             PLANNED.labels(served.account.name).inc(report.moved)
             if report.moved:
                 self.wake()
-            if report.unplannable and not desk.settle_only:
+            if report.is_unplannable and not desk.settle_only:
                 # P18b: somebody with the right revision may be waiting for this account.
                 log.warning(
                     "another revision of a strategy is due, the account is released",
-                    extra={"strategies": sorted(report.unplannable)},
+                    extra={"strategy": strategy},
                 )
                 desk.settle_only = True
                 tenure.set_patience({a: self._settings.lease_seconds for a, d in self._desks.items() if d.settle_only})

@@ -1,5 +1,6 @@
 """Plan: PENDING → PLANNED, in a killable child process outside the tick, so that a slow strategy delays nobody's settling (P19)."""
 
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -15,6 +16,7 @@ from executor.store import accounts, executions, plans
 from executor.strategy_values import NothingToDo, PlanFailed, Planned, PlanOutcome
 from executor.turn import Turn, record_in_halves
 
+log = logging.getLogger("fenced.plan")
 _BATCH = 100
 _TRIES = 3
 _RETRY_SECONDS = (1.0, 5.0)
@@ -31,56 +33,62 @@ class Definition:
 
 
 @dataclass(frozen=True, slots=True)
+class Planner:
+    """How this worker makes the plans of one strategy. `endpoint_url` is where its chain reads go."""
+
+    pool: PlanPool
+    definition: Definition
+    endpoint_url: str
+    timeout_seconds: float
+
+
+@dataclass(frozen=True, slots=True)
 class PlanReport:
-    """How many executions moved, and which strategies wait for a worker with their revision."""
+    """How many executions moved, and whether some wait for a worker with their revision."""
 
     moved: int
-    unplannable: frozenset[str]
+    is_unplannable: bool
 
 
-def run(
-    turn: Turn,
-    client: ChainClient,
-    pool: PlanPool,
-    definitions: Mapping[str, Definition],
-    endpoint_url: str,
-    timeout_seconds: float,
-) -> PlanReport:
-    """Plan what is due for one account, all of it against one block.
+def run(turn: Turn, client: ChainClient, strategy: str, planner: Planner | None) -> PlanReport:
+    """Plan what is due of one strategy, all of it against one block.
 
     Raises Unavailable when no endpoint tells the head; nothing was counted then.
     """
     with turn.database.read() as tx:
         if accounts.get(tx, turn.account.account_id).state != "open":
-            return PlanReport(0, frozenset())
-        pending = executions.select_pending(tx, turn.account.account_id, _BATCH)
-    if not pending:
-        return PlanReport(0, frozenset())
+            return PlanReport(0, False)
+        pending = executions.select_pending(tx, turn.account.account_id, strategy, _BATCH)
     expired = [p for p in pending if p.expired]
-    known = [p for p in pending if not p.expired and _is_known(p, definitions)]
-    unplannable = frozenset(p.strategy for p in pending if not p.expired and not _is_known(p, definitions))
+    known = (
+        [] if planner is None else [p for p in pending if not p.expired and p.revision == planner.definition.revision]
+    )
+    is_unplannable = len(known) + len(expired) < len(pending)
     if expired:
         with turn.hold() as held:
             executions.end_unreserved(held, [_ending(p, "SKIPPED", _late(p)) for p in expired])
-    if not known:
-        return PlanReport(len(expired), unplannable)
+    if planner is None or not known:
+        return PlanReport(len(expired), is_unplannable)
     head = client.view(turn.account.address).head
     with turn.hold() as held:
         executions.count_planning(held, [p.execution_id for p in known])
     turn.crash(CrashPoint.PLAN_COUNTED)
-    results = pool.plan(
-        [_request(turn, p, definitions[p.strategy], head, endpoint_url) for p in known], timeout_seconds
-    )
+    results = planner.pool.plan([_request(turn, p, planner, head) for p in known], planner.timeout_seconds)
     turn.crash(CrashPoint.PLAN_MADE)
     rows = list(zip(known, results, strict=True))
     record_in_halves(rows, lambda some: _record(turn, head, some), lambda row, why: _offend(turn, row[0], why))
     turn.crash(CrashPoint.PLAN_RECORDED)
-    return PlanReport(len(expired) + len(rows), unplannable)
+    log.info(
+        "plans looked at",
+        extra={"account": turn.account.name, "executions": {p.execution_id: _word(r.outcome) for p, r in rows}},
+    )
+    return PlanReport(len(expired) + len(rows), is_unplannable)
 
 
-def _is_known(pending: PendingExecution, definitions: Mapping[str, Definition]) -> bool:
-    definition = definitions.get(pending.strategy)
-    return definition is not None and definition.revision == pending.revision
+def _word(outcome: PlanOutcome) -> str:
+    if isinstance(outcome, Planned):
+        return f"{len(outcome.calls)} calls"
+    return "nothing to do" if isinstance(outcome, NothingToDo) else f"failed: {outcome.kind}"
 
 
 def _late(pending: PendingExecution) -> str:
@@ -89,22 +97,20 @@ def _late(pending: PendingExecution) -> str:
     )
 
 
-def _request(
-    turn: Turn, pending: PendingExecution, definition: Definition, head: Head, endpoint_url: str
-) -> PlanRequest:
+def _request(turn: Turn, pending: PendingExecution, planner: Planner, head: Head) -> PlanRequest:
     return PlanRequest(
         execution_id=pending.execution_id,
         slot=pending.slot,
         strategy=pending.strategy,
-        plan=definition.plan,
-        params=definition.params,
+        plan=planner.definition.plan,
+        params=planner.definition.params,
         input=pending.input,
         account=checksum(turn.account.address),
         chain_id=turn.account.chain_id,
         block_number=head.number,
         block_hash="0x" + head.hash.hex(),
-        endpoint_url=endpoint_url,
-        allow_create=definition.allow_create,
+        endpoint_url=planner.endpoint_url,
+        allow_create=planner.definition.allow_create,
     )
 
 

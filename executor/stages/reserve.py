@@ -4,6 +4,7 @@ Everything that can fail for outside reasons is asked before: simulation, fees, 
 nonce and says what it waits for; a nonce once reserved is only used or cancelled on chain.
 """
 
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
@@ -21,6 +22,7 @@ from executor.turn import Turn, record_in_halves
 from executor.units import format_wei
 from signer.request import Kind, SignRequest
 
+log = logging.getLogger("fenced.reserve")
 _BATCH = 200
 _TYPE = 2
 _ESTIMATE_MARGIN = 6, 5
@@ -189,8 +191,7 @@ def _record(
         paid = [row for _, _, rows in groups for row in rows]
         news = [new for _, rows, _ in groups for new in rows]
         reservations.record_already_paid(held, paid)
-        if news:
-            reservations.insert(held, news, _TYPE)
+        first = reservations.insert(held, news, _TYPE) if news else None
         executions.record_running(
             held,
             [
@@ -202,6 +203,9 @@ def _record(
         concerned = [rows[0][0] for _, _, rows in groups if rows]
         executions.end_paid(held, concerned)
         executions.end_settled(held, concerned)
+    if first is not None:
+        given = {f"{n.intent.execution_id} step {n.intent.step}": first + i for i, n in enumerate(news)}
+        log.info("nonces reserved", extra={"account": turn.account.name, "token": turn.token, "executions": given})
 
 
 def _offend(turn: Turn, intents: Sequence[Intent], refusal: Refused) -> None:

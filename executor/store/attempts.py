@@ -33,7 +33,7 @@ SELECT :account, r.nonce, r.seq + 1, 'CANCEL', c.cancel_digest, r.gas, r.max_fee
   FROM {_REFUSED.sql} JOIN account c ON c.account_id = :account
 """)
 _SENDABLE = text("""
-SELECT r.nonce, a.seq, a.status, CASE WHEN d.due THEN a.raw END AS raw, a.hash, coalesce(d.due, false) AS due, a.kind
+SELECT r.nonce, a.seq, a.status, CASE WHEN d.due THEN a.raw END AS raw, a.hash, coalesce(d.due, false) AS due, a.kind, r.execution_id
   FROM nonce_reservation r
   LEFT JOIN LATERAL (SELECT x.seq, x.status, x.raw, x.hash, x.kind FROM attempt x
      WHERE (x.account_id, x.nonce) = (r.account_id, r.nonce) AND x.status IN ('SIGNED', 'SENT', 'MINED')
@@ -128,7 +128,7 @@ def select_sendable(
         if row.seq is None:
             break
         due = row.due and not (halted and row.status == "SIGNED" and row.kind != "CANCEL")
-        prefix.append(Sendable(row.nonce, row.seq, row.status, row.raw or b"", row.hash, due))
+        prefix.append(Sendable(row.nonce, row.seq, row.status, row.raw or b"", row.hash, due, row.execution_id))
     return prefix
 
 

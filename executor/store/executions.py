@@ -43,12 +43,12 @@ SELECT EXISTS (
 _PENDING = text("""
 SELECT execution_id, strategy, slot, revision, input, planning_attempts, coalesce(expires_at <= (SELECT clock_timestamp()), false)
   FROM execution
- WHERE account_id = :account AND state = 'PENDING' AND due_at <= (SELECT clock_timestamp())
+ WHERE account_id = :account AND strategy = :strategy AND state = 'PENDING' AND due_at <= (SELECT clock_timestamp())
    AND (retry_at IS NULL OR retry_at <= (SELECT clock_timestamp()))
  ORDER BY due_at, execution_id LIMIT :most
 """)
 _TO_PLAN = text("""
-SELECT DISTINCT account_id FROM execution
+SELECT DISTINCT account_id, strategy FROM execution
  WHERE account_id = ANY(:accounts) AND state = 'PENDING' AND due_at <= (SELECT clock_timestamp())
    AND (retry_at IS NULL OR retry_at <= (SELECT clock_timestamp()))
 """)
@@ -163,14 +163,17 @@ def has_live(tx: Tx, strategy: str) -> bool:
     return bool(tx.scalar(_LIVE, {"strategy": strategy}))
 
 
-def select_pending(tx: Tx, account_id: int, most: int) -> list[PendingExecution]:
+def select_pending(tx: Tx, account_id: int, strategy: str, most: int) -> list[PendingExecution]:
     """Executions whose plan is due, oldest first."""
-    return [PendingExecution(*row) for row in tx.execute(_PENDING, {"account": account_id, "most": most})]
+    return [
+        PendingExecution(*row)
+        for row in tx.execute(_PENDING, {"account": account_id, "strategy": strategy, "most": most})
+    ]
 
 
-def accounts_to_plan(tx: Tx, account_ids: Sequence[int]) -> list[int]:
-    """Those of `account_ids` that have a plan due."""
-    return list(tx.execute(_TO_PLAN, {"accounts": list(account_ids)}).scalars())
+def select_to_plan(tx: Tx, account_ids: Sequence[int]) -> list[tuple[int, str]]:
+    """Account and strategy where a plan is due."""
+    return [(row.account_id, row.strategy) for row in tx.execute(_TO_PLAN, {"accounts": list(account_ids)})]
 
 
 def count_planning(held: Held, execution_ids: Sequence[str]) -> None:

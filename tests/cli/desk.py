@@ -1,16 +1,21 @@
 """A directory with a configuration, and the command line run in it."""
 
+import io
 import json
 import os
 import shutil
 import subprocess
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from contextlib import redirect_stderr, redirect_stdout
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import psycopg
+import pytest
+
+from executor.cli import main
 
 ROOT = Path(__file__).resolve().parents[2]
 ADDRESS = "0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92266"
@@ -70,7 +75,6 @@ class Desk:
 
     directory: Path
     database_url: str | None = None
-    said: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.write("fenced.toml", CONFIG)
@@ -99,25 +103,31 @@ class Desk:
         assert old in text
         path.write_text(text.replace(old, new))
 
-    def start(self, *arguments: str, stdin: int | None = None, **environment: str) -> subprocess.Popen[str]:
+    def start(self, *arguments: str, **environment: str) -> subprocess.Popen[str]:
         """The command as a process of its own, in this directory."""
         return subprocess.Popen(
             [sys.executable, "-m", "executor", *arguments],
             cwd=self.directory,
             env={**os.environ, "PYTHONPATH": str(ROOT), "PYTHONWARNINGS": "ignore", **environment},
-            stdin=stdin if stdin is not None else subprocess.DEVNULL,
+            stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
         )
 
     def run(self, *arguments: str, **environment: str) -> Run:
-        """Run a command to its end. It never prints a traceback or the canary."""
-        process = self.start(*arguments, **environment)
-        out, err = process.communicate(timeout=60)
-        assert "Traceback" not in out + err
-        assert CANARY not in out + err
-        return Run(process.returncode, out, err)
+        """Run a command to its end, in this process. It never prints a traceback or the canary."""
+        out, err = io.StringIO(), io.StringIO()
+        with pytest.MonkeyPatch.context() as patch, redirect_stdout(out), redirect_stderr(err):
+            patch.chdir(self.directory)
+            for name, value in environment.items():
+                patch.setenv(name, value)
+            with pytest.raises(SystemExit) as ended:
+                main(arguments)
+        run = Run(int(ended.value.code or 0), out.getvalue(), err.getvalue())
+        assert "Traceback" not in run.out + run.err
+        assert CANARY not in run.out + run.err
+        return run
 
     def fine(self, *arguments: str) -> Run:
         """Run a command that must end well."""

@@ -1,11 +1,15 @@
 """Triggers: repeated, in conflict, side by side, refused; and the switches of an operator."""
 
 import json
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
+from threading import Barrier
 
 import pytest
 
+from executor.database import Database
 from executor.recurrence import slot_text
+from executor.triggering import trigger
 from tests.cli.desk import Desk, together
 
 COUNT = "SELECT count(*) FROM execution"
@@ -34,8 +38,26 @@ def test_another_input_under_the_same_name_is_refused(applied: Desk) -> None:
 
 
 def test_twenty_at_once_are_one_row(applied: Desk) -> None:
-    runs = together([applied.start("trigger", "refunds", "--id", "once") for _ in range(20)])
-    assert [run.code for run in runs] == [0] * 20, runs
+    barrier = Barrier(20)
+
+    def ask(number: int) -> bool:
+        database = Database(applied.libpq, f"caller {number}", pool_size=1)
+        try:
+            barrier.wait(30)
+            return trigger(database, "refunds", key="once").recorded
+        finally:
+            database.close()
+
+    with ThreadPoolExecutor(20) as callers:
+        recorded = list(callers.map(ask, range(20)))
+    assert sum(recorded) == 1
+    assert applied.rows(COUNT) == [(1,)]
+    assert applied.rows("SELECT count(*) FROM history WHERE kind = 'execution'") == [(1,)]
+
+
+def test_commands_side_by_side_are_one_row(applied: Desk) -> None:
+    runs = together([applied.start("trigger", "refunds", "--id", "once") for _ in range(3)])
+    assert [run.code for run in runs] == [0] * 3, runs
     assert sum(run.out.startswith("recorded") for run in runs) == 1
     assert applied.rows(COUNT) == [(1,)]
 

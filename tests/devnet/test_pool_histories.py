@@ -36,7 +36,7 @@ other = st.tuples(
 Act = tuple[str, int, int, int]
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(st.lists(st.one_of(send, send, other), max_size=40))
 def test_books_stay_right_and_nothing_is_lost(acts: Sequence[Act]) -> None:
     node = Node(Settings(automine=False, accounts=2, timestamp=1_700_000_000))

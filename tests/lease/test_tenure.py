@@ -93,7 +93,7 @@ tenure = Tenure(database, Identity(uuid4(), "stubborn", "test"), 2.0, [int(sys.a
 tenure.start()
 while not tenure.held():
     time.sleep(0.01)
-working.add(int(sys.argv[2]))
+working.add(tenure.held()[0])
 tenure.drop(tenure.held()[0], "lost")
 tenure._stop.wait(60)
 """

@@ -1,5 +1,7 @@
 """Plans of several steps: order survives a kill, a step that fails ends the plan, a refused step leaves no hole."""
 
+import itertools
+
 import pytest
 
 from tests.support.service import ETHER, Service, fresh_address
@@ -26,7 +28,7 @@ def test_three_steps_in_order_survive_a_kill_between(service: Service) -> None:
     reserved = service.reservations(execution)
     assert [(row["step"], row["nonce"], row["token"]) for row in reserved] == [(0, 0, 1), (1, 1, 2), (2, 2, 2)]
     assert [service.balance(to) for to in receivers] == [_VALUE] * 3
-    for before, after in zip(reserved, reserved[1:], strict=False):
+    for before, after in itertools.pairwise(reserved):
         assert before["closed_at"] <= after["reserved_at"]
     assert service.execution(execution)["steps_effective"] == 3
     assert service.nonce(wallet.address) == 3

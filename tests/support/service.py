@@ -90,8 +90,12 @@ class Service:
         self._sections = [
             f'[service]\nname = "{SERVICE}"',
             '[database]\nurl = { env = "FENCED_TEST_DATABASE" }',
-            f'[worker]\nlease = "{lease}"\ntick = "50ms"\nlisten = ""\n'
-            f'plan_timeout = "{plan_timeout}"\nrebroadcast = "{rebroadcast}"',
+            "\n".join(
+                [
+                    f'[worker]\nlease = "{lease}"\ntick = "50ms"\nlisten = ""',
+                    f'plan_timeout = "{plan_timeout}"\nrebroadcast = "{rebroadcast}"',
+                ]
+            ),
             f'[chains.local]\nid = {CHAIN_ID}\nendpoints = ["{self.proxy.url}"]\nfinal = {{ depth = {depth} }}',
         ]
 
