@@ -52,6 +52,15 @@ def run(turn: Turn, client: ChainClient, view: ChainView) -> int:
         spent = reservations.select_spent(tx, once) if once else {}
     if frontier.state != "open" or frontier.next_nonce is None:
         return 0
+    if view.nonce_latest > frontier.next_nonce:
+        with turn.database.transaction() as tx:  # P15: rows are read after the chain was, so they can only be ahead of it
+            accounts.halt(
+                tx,
+                turn.account.account_id,
+                f"the chain counts nonce {view.nonce_latest}, the rows reach {frontier.next_nonce - 1}: "
+                "the key was used elsewhere or rows are lost",
+            )
+        return 0
     choice = _choose(turn, client, view, ready, spent, frontier)
     turn.crash(CrashPoint.RESERVE_PREPARED)
     if choice.end or choice.wait:

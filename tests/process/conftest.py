@@ -13,7 +13,6 @@ from tests.support.service import Service
 
 BOTH = ["devnet", pytest.param("anvil", marks=pytest.mark.anvil)]
 _PASSED = pytest.StashKey[bool]()
-devnet_only = pytest.mark.parametrize("node_kind", ["devnet"], indirect=True)
 
 
 @pytest.fixture(params=BOTH)
@@ -42,20 +41,6 @@ def shared_nodes() -> Iterator[Callable[[str], NodeProcess]]:
         yield get
 
 
-@pytest.fixture
-def node(node_kind: str, shared_nodes: Callable[[str], NodeProcess]) -> NodeProcess:
-    """A node that makes blocks by itself, shared with other tests."""
-    return shared_nodes(node_kind)
-
-
-@pytest.fixture
-def manual_node(node_kind: str) -> Iterator[NodeProcess]:
-    """A node of this test alone that makes blocks on order."""
-    start = start_anvil if node_kind == "anvil" else start_devnet
-    with start("--no-mining") as node:
-        yield node
-
-
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
     """Remember whether the test itself passed, so that only then its run is judged as a whole."""
@@ -66,25 +51,35 @@ def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
 
 
 @pytest.fixture
-def install(request: pytest.FixtureRequest, database_url: str, tmp_path: Path) -> Iterator[Callable[..., Service]]:
-    """Make the installation of this test on a node; judged at the end of a test that passed."""
+def install(
+    request: pytest.FixtureRequest,
+    database_url: str,
+    tmp_path: Path,
+    node_kind: str,
+    shared_nodes: Callable[[str], NodeProcess],
+) -> Iterator[Callable[..., Service]]:
+    """Make the installation of this test, judged at the end if the test passed.
+
+    `on_order=True` gives it a node of its own that makes blocks only when told to; the rest are the settings of a
+    Service.
+    """
     made: list[Service] = []
+    with ExitStack() as stack:
 
-    def make(node: NodeProcess, **settings: Any) -> Service:
-        made.append(Service(tmp_path, node, database_url, **settings))
-        return made[-1]
+        def make(*, on_order: bool = False, **settings: Any) -> Service:
+            start = start_anvil if node_kind == "anvil" else start_devnet
+            node = stack.enter_context(start("--no-mining")) if on_order else shared_nodes(node_kind)
+            made.append(Service(tmp_path, node, database_url, **settings))
+            stack.callback(made[-1].close)
+            return made[-1]
 
-    try:
         yield make
         if request.node.stash.get(_PASSED, False):
             for service in made:
                 service.finish()
-    finally:
-        for service in made:
-            service.close()
 
 
 @pytest.fixture
-def service(install: Callable[..., Service], node: NodeProcess) -> Service:
+def service(install: Callable[..., Service]) -> Service:
     """An installation on the shared node, with usual settings."""
-    return install(node)
+    return install()

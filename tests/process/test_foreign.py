@@ -4,26 +4,23 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.support.devnet import NodeProcess
 from tests.support.service import Service, Wallet, fresh_address
 
 pytestmark = [pytest.mark.process, pytest.mark.xdist_group("process-foreign")]
 Install = Callable[..., Service]
 
 
-def use_elsewhere(node: NodeProcess, wallet: Wallet, nonce: int) -> str:
+def use_elsewhere(service: Service, wallet: Wallet, nonce: int) -> str:
     """Send a transaction behind the executor's back; its hash."""
-    return str(node.rpc("eth_sendRawTransaction", "0x" + wallet.sign(nonce, fresh_address()).hex()))
+    return str(service.node.rpc("eth_sendRawTransaction", "0x" + wallet.sign(nonce, fresh_address()).hex()))
 
 
-def test_an_account_with_pending_transactions_of_others_waits_for_them(
-    install: Install, manual_node: NodeProcess
-) -> None:
-    service = install(manual_node)
+def test_an_account_with_pending_transactions_of_others_waits_for_them(install: Install) -> None:
+    service = install(on_order=True)
     wallet = service.account()
     to = service.pays("rent")
     service.register()
-    use_elsewhere(manual_node, wallet, 0)
+    use_elsewhere(service, wallet, 0)
     service.start_worker("only")
     execution = service.trigger("rent", "one")
     service.wait_state(execution, "PLANNED")
@@ -33,9 +30,9 @@ def test_an_account_with_pending_transactions_of_others_waits_for_them(
     assert "pending transactions of unknown origin" in service.account_row()["attention"]
     assert service.rows("SELECT FROM nonce_reservation") == []
     assert service.proxy.sent == []
-    manual_node.rpc("anvil_mine", "0x1")
+    service.mine(1)
     service.wait(lambda: service.proxy.sent, "it starts")
-    manual_node.rpc("anvil_mine", "0x3")
+    service.mine(3)
     service.assert_paid_once(execution, to)
     assert service.account_row()["first_nonce"] == 1
     assert service.account_row()["attention"] is None
@@ -54,27 +51,27 @@ def _halts_without_sending(service: Service, wallet: Wallet) -> None:
     assert service.nonce(wallet.address) == 2
 
 
-def test_a_key_used_elsewhere_while_idle_halts_the_account(service: Service, node: NodeProcess) -> None:
+def test_a_key_used_elsewhere_while_idle_halts_the_account(service: Service) -> None:
     wallet = service.account()
     to = service.pays("rent")
     service.register()
     service.start_worker("only")
     service.assert_paid_once(service.trigger("rent", "one"), to)
-    use_elsewhere(node, wallet, 1)
+    use_elsewhere(service, wallet, 1)
     service.wait(lambda: service.nonce(wallet.address) == 2, "the other transaction is mined")
 
     _halts_without_sending(service, wallet)
 
 
 @pytest.mark.parametrize("node_kind", ["devnet"], indirect=True)
-def test_a_key_used_elsewhere_while_frozen_halts_the_account(service: Service, node: NodeProcess) -> None:
+def test_a_key_used_elsewhere_while_frozen_halts_the_account(service: Service) -> None:
     wallet = service.account()
     to = service.pays("rent")
     service.register()
     only = service.start_worker("only")
     service.assert_paid_once(service.trigger("rent", "one"), to)
     only.pause()
-    use_elsewhere(node, wallet, 1)
+    use_elsewhere(service, wallet, 1)
     service.wait(lambda: service.nonce(wallet.address) == 2, "the other transaction is mined")
     service.wait(lambda: service.value("SELECT expires_at < clock_timestamp() FROM lease"), "the lease expires")
     only.resume()
@@ -82,10 +79,8 @@ def test_a_key_used_elsewhere_while_frozen_halts_the_account(service: Service, n
     _halts_without_sending(service, wallet)
 
 
-def test_a_nonce_of_ours_used_elsewhere_is_closed_with_evidence_and_the_account_goes_on(
-    install: Install, manual_node: NodeProcess
-) -> None:
-    service = install(manual_node)
+def test_a_nonce_of_ours_used_elsewhere_is_closed_with_evidence_and_the_account_goes_on(install: Install) -> None:
+    service = install(on_order=True)
     wallet = service.account()
     to = service.pays("rent")
     service.register()
@@ -93,13 +88,13 @@ def test_a_nonce_of_ours_used_elsewhere_is_closed_with_evidence_and_the_account_
     service.proxy.refuse_sends()
     robbed = service.trigger("rent", "one")
     service.wait(lambda: service.proxy.sent, "the bytes are sent, in vain")
-    other = use_elsewhere(manual_node, wallet, 0)
-    manual_node.rpc("anvil_mine", "0x1")
-    number = int(manual_node.rpc("eth_getTransactionReceipt", other)["blockNumber"], 16)
+    other = use_elsewhere(service, wallet, 0)
+    service.mine(1)
+    number = int(service.node.rpc("eth_getTransactionReceipt", other)["blockNumber"], 16)
     service.wait_renewals()
     assert service.state(robbed) == "RUNNING"  # not final: it may still be ours
 
-    manual_node.rpc("anvil_mine", "0x3")
+    service.mine(3)
     service.wait_state(robbed, "PARKED")
     service.proxy.allow_sends()
     (closed,) = service.reservations(robbed)
@@ -110,6 +105,6 @@ def test_a_nonce_of_ours_used_elsewhere_is_closed_with_evidence_and_the_account_
 
     following = service.trigger("rent", "two")
     service.wait(lambda: service.proxy.raws_by_nonce(forwarded=True), "the next payment is sent")
-    manual_node.rpc("anvil_mine", "0x3")
+    service.mine(3)
     service.assert_paid_once(following, to)
     assert service.reservations(following)[0]["nonce"] == 1

@@ -5,7 +5,6 @@ from collections.abc import Callable
 import pytest
 
 from executor import operations
-from tests.support.devnet import NodeProcess
 from tests.support.service import Service
 
 pytestmark = [pytest.mark.process, pytest.mark.xdist_group("process-lifecycle")]
@@ -16,8 +15,8 @@ SELECT pg_terminate_backend(pid) FROM pg_stat_activity
 """
 
 
-def test_sigterm_hands_the_accounts_over_at_once(install: Install, node: NodeProcess) -> None:
-    service = install(node, lease="30s")
+def test_sigterm_hands_the_accounts_over_at_once(install: Install) -> None:
+    service = install(lease="30s")
     service.account()
     to = service.pays("rent")
     service.register()
@@ -70,8 +69,8 @@ def test_halted_nothing_is_reserved_until_it_is_reopened(service: Service) -> No
 
 
 @pytest.mark.parametrize("node_kind", ["devnet"], indirect=True)
-def test_what_was_sent_before_a_halt_ends_as_usual(install: Install, manual_node: NodeProcess) -> None:
-    service = install(manual_node)
+def test_what_was_sent_before_a_halt_ends_as_usual(install: Install) -> None:
+    service = install(on_order=True)
     service.account()
     to = service.pays("rent")
     service.register()
@@ -81,7 +80,7 @@ def test_what_was_sent_before_a_halt_ends_as_usual(install: Install, manual_node
     assert operations.halt(service.database, "treasury", "an alarm", drain=False)
     waiting = service.trigger("rent", "two")
 
-    manual_node.rpc("anvil_mine", "0x3")
+    service.mine(3)
 
     service.assert_paid_once(execution, to)
     assert service.state(waiting) == "PENDING"

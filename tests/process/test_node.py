@@ -4,15 +4,14 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.support.devnet import NodeProcess
 from tests.support.service import Service
 
 pytestmark = [pytest.mark.process, pytest.mark.xdist_group("process-node")]
 Install = Callable[..., Service]
 
 
-def test_a_lost_reply_leads_to_the_same_bytes_again(install: Install, manual_node: NodeProcess) -> None:
-    service = install(manual_node)
+def test_a_lost_reply_leads_to_the_same_bytes_again(install: Install) -> None:
+    service = install(on_order=True)
     wallet = service.account()
     to = service.pays("rent")
     service.register()
@@ -20,9 +19,9 @@ def test_a_lost_reply_leads_to_the_same_bytes_again(install: Install, manual_nod
     service.proxy.drop_replies(1)
     execution = service.trigger("rent", "one")
     service.wait(lambda: len(service.proxy.sent) >= 2, "the bytes are sent again")
-    assert manual_node.rpc("eth_getTransactionCount", wallet.address, "pending") == "0x1"
+    assert service.node.rpc("eth_getTransactionCount", wallet.address, "pending") == "0x1"
 
-    manual_node.rpc("anvil_mine", "0x3")
+    service.mine(3)
 
     service.assert_paid_once(execution, to)
     assert len({sent.raw for sent in service.proxy.sent}) == 1
@@ -30,8 +29,8 @@ def test_a_lost_reply_leads_to_the_same_bytes_again(install: Install, manual_nod
     assert service.nonce(wallet.address) == 1
 
 
-def test_bytes_that_never_arrived_are_sent_again(install: Install, manual_node: NodeProcess) -> None:
-    service = install(manual_node)
+def test_bytes_that_never_arrived_are_sent_again(install: Install) -> None:
+    service = install(on_order=True)
     service.account()
     to = service.pays("rent")
     service.register()
@@ -43,34 +42,32 @@ def test_bytes_that_never_arrived_are_sent_again(install: Install, manual_node: 
     service.proxy.allow_sends()
     service.wait(lambda: service.proxy.raws_by_nonce(forwarded=True), "the node gets the bytes")
 
-    manual_node.rpc("anvil_mine", "0x3")
+    service.mine(3)
 
     service.assert_paid_once(execution, to)
 
 
-def test_a_reorg_takes_a_payment_back_and_the_same_bytes_bring_it_again(
-    install: Install, manual_node: NodeProcess
-) -> None:
-    service = install(manual_node)
+def test_a_reorg_takes_a_payment_back_and_the_same_bytes_bring_it_again(install: Install) -> None:
+    service = install(on_order=True)
     wallet = service.account()
     to = service.pays("rent")
-    manual_node.rpc("anvil_mine", "0x5")
+    service.mine(5)
     service.register()
     service.start_worker("only")
     execution = service.trigger("rent", "one")
     service.wait(lambda: service.proxy.sent, "the bytes are sent")
-    manual_node.rpc("anvil_mine", "0x1")
+    service.mine(1)
     service.wait_attempt(execution, "MINED")
     sent = len(service.proxy.sent)
 
-    manual_node.rpc("anvil_reorg", 1, [])
+    service.node.rpc("anvil_reorg", 1, [])
     service.wait_attempt(execution, "SENT")
     service.wait(lambda: len(service.proxy.sent) > sent, "the bytes are sent again")
     assert service.nonce(wallet.address) == 0
-    manual_node.rpc("anvil_mine", "0x1")
+    service.mine(1)
     service.wait_attempt(execution, "MINED")
     assert service.state(execution) == "RUNNING"
-    manual_node.rpc("anvil_mine", "0x2")
+    service.mine(2)
 
     service.assert_paid_once(execution, to)
     seen = service.rows("SELECT block_hash, orphaned_at FROM receipt ORDER BY receipt_id")

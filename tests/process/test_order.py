@@ -39,12 +39,12 @@ def test_a_step_that_reverts_ends_an_ordered_plan_as_partial(service: Service) -
     receiver, contract, never = fresh_address(), fresh_address(), fresh_address()
     service.node.rpc("anvil_setCode", contract, _REVERTS)
     service.strategy(
-        "chain",
+        "steps",
         f"return in_order([Call({receiver!r}, {_VALUE}), Call({contract!r}, gas=100_000), Call({never!r}, {_VALUE})])",
     )
     service.register()
     service.start_worker("only")
-    execution = service.trigger("chain", "one")
+    execution = service.trigger("steps", "one")
 
     service.wait_state(execution, "PARTIAL")
 

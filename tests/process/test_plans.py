@@ -6,7 +6,6 @@ from collections.abc import Callable
 import pytest
 
 from executor import operations
-from tests.support.devnet import NodeProcess
 from tests.support.service import ETHER, Service, fresh_address
 
 pytestmark = [pytest.mark.process, pytest.mark.xdist_group("process-plans")]
@@ -19,8 +18,8 @@ _HOSTILE = {
 
 
 @pytest.mark.parametrize("node_kind", ["devnet"], indirect=True)
-def test_hostile_strategies_fail_after_three_tries_and_delay_nobody(install: Install, node: NodeProcess) -> None:
-    service = install(node, plan_timeout="0.5s")
+def test_hostile_strategies_fail_after_three_tries_and_delay_nobody(install: Install) -> None:
+    service = install(plan_timeout="0.5s")
     hostile = service.account("hostile")
     service.account("treasury")
     for name, (body, _) in _HOSTILE.items():

@@ -223,6 +223,10 @@ class Service:
         """How many transactions of an address are mined."""
         return int(self.node.rpc("eth_getTransactionCount", address, "latest"), 16)
 
+    def mine(self, blocks: int) -> None:
+        """Let a node that works on order make blocks."""
+        self.node.rpc("anvil_mine", hex(blocks))
+
     # Waiting
 
     def wait(self, condition: Callable[[], object], what: str, seconds: float = PATIENCE_SECONDS) -> None:
