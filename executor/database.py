@@ -1,6 +1,7 @@
 """The way to PostgreSQL: one engine per process, short transactions, uint256 exact, and a COMMIT that is never believed blindly."""
 
 import re
+import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -158,6 +159,20 @@ class Database:
         with self.transaction() as tx:
             state = tx.scalar(_HOLD, {"account": account_id, "token": token, "lease": lease_id, "epoch": EPOCH})
             yield Held(tx, account_id, token, str(state))
+
+    def hints(self, stop: threading.Event) -> Iterator[None]:
+        """One item for each NOTIFY of triggers, requests and applies, on a connection of its own, until `stop`.
+
+        Raises Unreachable when the connection is lost.
+        """
+        try:
+            with psycopg.connect(self.conninfo(), autocommit=True) as connection:
+                connection.execute("LISTEN fenced")
+                while not stop.is_set():
+                    for _ in connection.notifies(timeout=1.0):
+                        yield
+        except psycopg.Error as error:
+            raise Unreachable(f"the database does not answer: {str(error).strip().splitlines()[0]}.") from None
 
     def conninfo(self) -> str:
         """The address for a connection outside the pool; may hold a password."""

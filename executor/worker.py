@@ -12,16 +12,15 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
 
-import psycopg
-
 from chain.client import ChainClient
 from chain.errors import ChainError
 from chain.types import FinalityRule
-from executor import pipeline, scheduler
+from executor import pipeline
 from executor.clock import boottime
 from executor.crashpoints import CrashHook
 from executor.database import CommitUnknown, Database, FenceRefused
 from executor.errors import ExecutorError
+from executor.loops import listen_forever, schedule_forever
 from executor.plan_process import PlanPool
 from executor.records import Account, Lease
 from executor.stages import plan
@@ -109,8 +108,8 @@ class Worker:
         """Work until `stop` is called from a signal handler or another thread, then end politely."""
         self.tenure = tenure
         threads = [
-            threading.Thread(target=loop, name=name, daemon=True)
-            for name, loop in (("scheduler", self._schedule_forever), ("listen", self._listen_forever))
+            threading.Thread(target=loop, name=loop.__name__, args=(self._database, self._stop, self.wake), daemon=True)
+            for loop in (schedule_forever, listen_forever)
         ]
         tenure.start()
         for thread in threads:
@@ -257,35 +256,6 @@ class Worker:
             log.warning("a stage did not finish", extra=fields)
         else:
             log.error("a stage failed unexpectedly", extra=fields, exc_info=error)
-
-    def _schedule_forever(self) -> None:
-        while not self._stop.is_set():
-            wait = 1.0
-            try:
-                with self._database.read() as tx:
-                    ahead = strategies.seconds_to_next(tx)
-                if ahead is not None and ahead <= 0:
-                    if scheduler.materialise(self._database):
-                        self.wake()
-                    ahead = 0.05
-                wait = min(1.0, ahead if ahead is not None else 1.0)
-            except ExecutorError as error:
-                log.warning("slots could not be looked at", extra={"why": str(error)})
-            except Exception as error:
-                log.exception("scheduling failed unexpectedly", extra={"why": str(error)})
-            self._stop.wait(max(0.005, wait))
-
-    def _listen_forever(self) -> None:
-        conninfo = self._database.conninfo()
-        while not self._stop.is_set():
-            try:
-                with psycopg.connect(conninfo, autocommit=True) as connection:
-                    connection.execute("LISTEN fenced")
-                    while not self._stop.is_set():
-                        for _ in connection.notifies(timeout=1.0):
-                            self.wake()
-            except psycopg.Error:
-                self._stop.wait(5.0)
 
     def _end(self, tenure: Tenure) -> None:
         deadline = boottime() + _STOP_SECONDS

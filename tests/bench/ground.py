@@ -150,11 +150,11 @@ def opened() -> Iterator[Ground]:
         yield Ground(folder, server, node, node.kind, why)
 
 
-def until(look: Callable[[], Any], seconds: float) -> Any:
-    """Look until there is something to see. Raises TimeoutError."""
+def until(look: Callable[[], Any], seconds: float, pause: float = 0.02) -> Any:
+    """Look until there is something to see, every `pause` seconds. Raises TimeoutError."""
     deadline = time.monotonic() + seconds
     while not (found := look()):
         if time.monotonic() > deadline:
             raise TimeoutError(f"waited {seconds} s in vain")
-        time.sleep(0.005)
+        time.sleep(pause)
     return found
