@@ -15,6 +15,7 @@ from executor import migration
 from executor.config import ChainConfig, Config
 from executor.database import EPOCH, Database
 from executor.errors import ExecutorError
+from executor.reports import WORKER_SECONDS
 from executor.store import reports
 from executor.store.reports import ServerReport
 from executor.timezones import tzdata_version
@@ -144,7 +145,7 @@ def _database(config: Config, url: str) -> Iterator[Check]:
     try:
         begun = datetime.now(UTC)
         with database.read() as tx:
-            server = reports.server(tx, max(config.worker.lease_seconds, 10))
+            server = reports.server(tx, max(config.worker.lease_seconds, WORKER_SECONDS))
             ended = datetime.now(UTC)
             accounts = [] if server.in_recovery else reports.accounts(tx)
     except ExecutorError as error:

@@ -43,14 +43,16 @@ def revisions(config: Config) -> dict[str, str]:
     Raises:
         ConfigError: a strategy's module is not there.
     """
-    found = {}
-    for name, strategy in config.strategies.items():
-        try:
-            source = module_source(strategy.plan, config.directory)
-        except ConfigError as error:
-            raise ConfigError(f"strategies.{name}.plan: {error}") from None
-        found[name] = strategy_digest(config, name, source, release())
-    return found
+    return {name: revision_of(config, name) for name in config.strategies}
+
+
+def revision_of(config: Config, name: str) -> str:
+    """The revision of one strategy. Raises ConfigError, naming the key, if its module is not there."""
+    try:
+        source = module_source(config.strategies[name].plan, config.directory)
+    except ConfigError as error:
+        raise ConfigError(f"strategies.{name}.plan: {error}") from None
+    return strategy_digest(config, name, source, release())
 
 
 def claim(database: Database, service: str) -> bool:
@@ -213,13 +215,23 @@ def _apply_strategy(
     if known.retired:
         return [Change("strategy", name, f"back, revision {settings.revision[:12]}, {when}")]
     what = f"revision {known.settings.revision[:12]} → {settings.revision[:12]} ({_differences(known.settings, settings)}), {when}"
-    return [Change("strategy", name, what), *_passed_over(name, known, now)]
+    return [Change("strategy", name, what), *_left_behind(tx, name), *_passed_over(name, known, now)]
 
 
 def _differences(old: Settings, new: Settings) -> str:
     names = [f.name for f in fields(Settings) if f.name != "revision" and getattr(old, f.name) != getattr(new, f.name)]
     plain = [name.removesuffix("_seconds").removesuffix("_id") for name in names]
     return ", ".join(plain) or "its file or this release changed"
+
+
+def _left_behind(tx: Tx, name: str) -> list[Change]:
+    """Executions that nobody plans any more, because they were made for the old revision."""
+    pending = registrations.pending(tx, name)
+    if not pending:
+        return []
+    keeps = "execution keeps" if pending == 1 else "executions keep"
+    what = f"{pending} pending {keeps} the old revision: no worker plans it any more; see fenced status"
+    return [Change("strategy", name, what, done=False)]
 
 
 def _passed_over(name: str, known: RegisteredStrategy, now: datetime) -> list[Change]:

@@ -3,12 +3,16 @@
 from dataclasses import dataclass, field
 from typing import Final
 
+from executor.config import Config
 from executor.database import Database, Tx
-from executor.errors import NotFine
+from executor.errors import ConfigError, NotFine
+from executor.registration import revision_of
 from executor.store import reports
 from executor.store.reports import AccountReport, ExecutionReport, RequestReport, ServerReport, StrategyReport
 
 MOST: Final = 10
+WORKER_SECONDS: Final = 10.0
+"""A worker is alive if it was seen within a lease's time, or this where leases are shorter."""
 RECENT_SECONDS: Final = 86_400.0
 STATES: Final = (
     "PENDING", "PLANNED", "RUNNING", "SUCCEEDED", "PARTIAL", "REVERTED", "CANCELLED", "PARKED", "SKIPPED", "FAILED",
@@ -36,11 +40,9 @@ class Status:
     requests: list[RequestReport] = field(default_factory=list)
 
 
-def status(database: Database, revisions: dict[str, str], worker_seconds: float) -> Status:
-    """The installation now. `revisions` are this configuration's, to tell strategies whose registered one differs.
-
-    A worker counts as alive when it was seen within `worker_seconds`.
-    """
+def status(database: Database, config: Config) -> Status:
+    """The installation now, beside what this configuration says of the strategies."""
+    worker_seconds = max(config.worker.lease_seconds, WORKER_SECONDS)
     with database.read() as tx:
         server = reports.server(tx, worker_seconds)
         _refuse_standby(server)
@@ -49,7 +51,7 @@ def status(database: Database, revisions: dict[str, str], worker_seconds: float)
             *_server_needs(server, accounts),
             *(need for account in accounts for need in _account_needs(account)),
             *_execution_needs(tx),
-            *_strategy_needs(strategies, revisions),
+            *_strategy_needs(strategies, config),
             *_request_needs(server, requests),
         ]
     shown = [strategy for strategy in strategies if strategy.retired_at is None or strategy.live]
@@ -115,20 +117,25 @@ def _execution_needs(tx: Tx) -> list[Need]:
     return needs
 
 
-def _strategy_needs(strategies: list[StrategyReport], revisions: dict[str, str]) -> list[Need]:
-    active = {strategy.name: strategy for strategy in strategies if strategy.retired_at is None}
+def _strategy_needs(strategies: list[StrategyReport], config: Config) -> list[Need]:
+    active = {strategy.name: strategy.revision for strategy in strategies if strategy.retired_at is None}
     needs = []
-    for name, revision in revisions.items():
+    for name in config.strategies:
+        try:
+            revision = revision_of(config, name)
+        except ConfigError as error:
+            needs.append(Need(name, str(error), "fenced validate"))
+            continue
         if name not in active:
             needs.append(Need(name, "is in the configuration and not registered", "fenced apply"))
-        elif active[name].revision != revision:
+        elif active[name] != revision:
             what = (
-                f"registered revision {active[name].revision[:12]} is not this configuration's {revision[:12]}: "
+                f"registered revision {active[name][:12]} is not this configuration's {revision[:12]}: "
                 "a worker started here does not plan it"
             )
             needs.append(Need(name, what, "fenced apply"))
     unknown = "is registered and not in this configuration: nobody here plans it"
-    needs.extend(Need(name, unknown, "fenced apply") for name in active if name not in revisions)
+    needs.extend(Need(name, unknown, "fenced apply") for name in active if name not in config.strategies)
     return needs
 
 

@@ -1,6 +1,7 @@
 """Asking a chain: the endpoints of one chain, batches of calls, answers as exact values."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -58,34 +59,51 @@ class Node:
 
     def head(self) -> int:
         """The highest block number any endpoint has. Raises Unreachable."""
-        return max(int(self._ask(endpoint, [("eth_blockNumber", ())])[0], 16) for endpoint in self._answering)
+        with self._shapes("block number"):
+            return max(int(self._ask(endpoint, [("eth_blockNumber", ())])[0], 16) for endpoint in self._answering)
 
     def tagged(self, tag: str) -> int | None:
         """The number of the block the node calls safe or finalized, None while there is none. Raises Unreachable."""
         block = self._ask(self._answering[0], [("eth_getBlockByNumber", (tag, False))])[0]
-        return None if block is None else int(block["number"], 16)
+        with self._shapes("block"):
+            return None if block is None else int(block["number"], 16)
 
     def nonce(self, address: bytes, number: int) -> int:
-        """The account's transaction count at a block. Raises Unreachable, also when the node no longer has that state."""
-        return int(self._ask_any([("eth_getTransactionCount", ("0x" + address.hex(), hex(number)))])[0], 16)
+        """The account's transaction count at a block. Raises Unreachable, also when no node has that state any more."""
+        with self._shapes("transaction count"):
+            return int(self._ask_any([("eth_getTransactionCount", ("0x" + address.hex(), hex(number)))])[0], 16)
 
     def block_hashes(self, numbers: Sequence[int]) -> dict[int, bytes | None]:
-        """The canonical hashes at these heights, None where the node has no block; asked once in an audit."""
+        """The canonical hashes at these heights, None where the node has no block; asked once in an audit. Raises Unreachable."""
         missing = sorted({number for number in numbers if number not in self._blocks})
         calls = [("eth_getBlockByNumber", (hex(number), False)) for number in missing]
-        for number, block in zip(missing, self._fill(calls), strict=True):
-            self._blocks[number] = None if block is None else bytes.fromhex(block["hash"][2:])
+        with self._shapes("block"):
+            for number, block in zip(missing, self._fill(calls), strict=True):
+                self._blocks[number] = None if block is None else bytes.fromhex(block["hash"][2:])
         return {number: self._blocks[number] for number in numbers}
 
     def receipts(self, hashes: Sequence[bytes]) -> dict[bytes, Mined | None]:
-        """Receipts by transaction hash, None where no endpoint has one."""
+        """Receipts by transaction hash, None where no endpoint has one. Raises Unreachable."""
         answers = self._fill([("eth_getTransactionReceipt", ("0x" + one.hex(),)) for one in hashes])
-        return {
-            one: None
-            if found is None
-            else Mined(int(found["blockNumber"], 16), bytes.fromhex(found["blockHash"][2:]), int(found["status"], 16))
-            for one, found in zip(hashes, answers, strict=True)
-        }
+        with self._shapes("receipt"):
+            return {
+                one: None
+                if found is None
+                else Mined(
+                    int(found["blockNumber"], 16), bytes.fromhex(found["blockHash"][2:]), int(found["status"], 16)
+                )
+                for one, found in zip(hashes, answers, strict=True)
+            }
+
+    @contextmanager
+    def _shapes(self, what: str) -> Iterator[None]:
+        """An answer of another shape is no answer."""
+        try:
+            yield
+        except (KeyError, TypeError, ValueError):
+            raise Unreachable(
+                f"chain {self.chain_id} answered something that is no {what}; ask another endpoint."
+            ) from None
 
     def _fill(self, calls: Sequence[tuple[str, Sequence[Any]]]) -> list[Any]:
         """Answers from the first endpoint, and from the next ones for what came back empty."""

@@ -59,7 +59,7 @@ EXECUTIONS = (
         judged AS (
           SELECT *, CASE
             WHEN open > 0 THEN open || ' of its nonces are open'
-            WHEN reserved = 0 AND paid = 0 AND state IN ('SUCCEEDED', 'PARTIAL', 'REVERTED') THEN 'it never owned a nonce'
+            WHEN reserved = 0 AND (state IN ('PARTIAL', 'REVERTED') OR (state = 'SUCCEEDED' AND paid = 0)) THEN 'it never owned a nonce'
             WHEN reserved > 0 AND plan_order = 'together' AND reserved + paid < steps THEN 'only ' || reserved || ' of its ' || steps || ' steps got a nonce'
             WHEN reserved > 0 AND state <> ending THEN 'its nonces make it ' || ending || ' (P2)'
             WHEN reserved = 0 AND state = 'SUCCEEDED' AND ending <> state THEN 'not all of its steps are paid'

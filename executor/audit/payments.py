@@ -95,6 +95,18 @@ NONCES = (
 )
 EXECUTIONS = (
     Check(
+        "G1",
+        "step {step} of {execution_id} is also step {step} of {earlier}, which {why} (P4)",
+        """
+        SELECT i.execution_id, i.step, o.execution_id AS earlier,
+               CASE WHEN r.effect THEN 'took effect' ELSE 'is not over' END AS why
+          FROM intent i JOIN execution e USING (execution_id)
+          JOIN execution o ON o.strategy = e.strategy AND o.reissue_no < e.reissue_no AND (o.slot = e.slot OR o.trigger_key = e.trigger_key)
+          LEFT JOIN nonce_reservation r ON (r.execution_id, r.step) = (o.execution_id, i.step)
+         WHERE {range e.execution_id} AND e.reissue_no > 0 AND (r.effect OR r.state = 'OPEN' OR o.state IN ('PENDING', 'PLANNED', 'RUNNING'))
+        """,
+    ),
+    Check(
         "G2b",
         "step {step} of {execution_id} counts as paid by step {paid_step} of {paid_execution_id}, which {why}",
         """

@@ -18,6 +18,7 @@ SELECT a.account_id, a.nonce, a.seq, a.kind, a.status, a.gas, a.max_fee::text AS
   LEFT JOIN intent i USING (execution_id, step)
  WHERE a.account_id = :account AND a.raw IS NOT NULL AND {range r.nonce}
 """
+_OTHER_HASH = "has a hash that is not keccak of its bytes"
 _UNRESERVED = """
 SELECT i.execution_id, i.step, i.recipient, i.value::text AS value, i.data, i.access_list, i.digest, c.chain_id, c.address
   FROM intent i JOIN account c USING (account_id)
@@ -82,14 +83,15 @@ def check_intents(cut: Slice, part: Range, findings: Findings) -> None:
 
 def _faults(row: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     raw = bytes(row["raw"])
-    if keccak(raw) != row["hash"]:
-        yield "G5", "has a hash that is not keccak of its bytes"
-        return
     try:
         found = decode(raw)
     except InvalidTransaction as error:
+        if keccak(raw) != row["hash"]:
+            yield "G5", _OTHER_HASH
         yield "G3", f"cannot be read back: {error}"
         return
+    if found.hash != row["hash"]:
+        yield "G5", _OTHER_HASH
     yield from _identity(row, found)
     yield from _call(row, found)
     unsigned = found.unsigned

@@ -19,8 +19,14 @@ def explain(error: BaseException) -> int:
         complain(str(error))
         return 2
     sentence, code = _sentence(error)
-    complain("fenced: " + " ".join(sentence.split()))
+    tell(sentence)
     return code
+
+
+def tell(sentence: str) -> None:
+    """One sentence on standard error, on one line."""
+    line = " ".join(sentence.split())
+    complain(f"fenced: {line}" if line.endswith((".", "?", "!")) else f"fenced: {line}.")
 
 
 def _sentence(error: BaseException) -> tuple[str, int]:

@@ -23,10 +23,9 @@ def status(config: ConfigOption = DEFAULT_CONFIG, as_json: JsonOption = False) -
     """
     loaded = configured(config)
     from executor import reports
-    from executor.registration import revisions
 
     with opened(loaded) as database:
-        found = reports.status(database, revisions(loaded), max(loaded.worker.lease_seconds, 10.0))
+        found = reports.status(database, loaded)
     if as_json:
         say_json(found)
         raise typer.Exit(1 if found.needs else 0)

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from executor.cli.output import complain, count, say, working
+from executor.cli.failures import tell
+from executor.cli.output import count, say, working
 from executor.cli.session import DEFAULT_CONFIG, ConfigOption, configured
 
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ def validate(
             for finding in findings:
                 codes.add(finding.code)
                 if finding.code:
-                    complain(f"fenced: {finding.text}")
+                    tell(finding.text)
                 else:
                     say(f"✓ {finding.text}")
     code = 2 if 2 in codes else max(codes)

@@ -53,7 +53,8 @@ def run(turn: Turn, client: ChainClient, view: ChainView) -> int:
     if frontier.state != "open" or frontier.next_nonce is None:
         return 0
     if view.nonce_latest > frontier.next_nonce:
-        with turn.database.transaction() as tx:  # P15: rows are read after the chain was, so they can only be ahead of it
+        # P15. The rows were read after the chain, so honest ones can only be ahead of it.
+        with turn.database.transaction() as tx:
             accounts.halt(
                 tx,
                 turn.account.account_id,

@@ -57,10 +57,14 @@ SELECT :account, r.nonce, r.seq, r.endpoint, r.verdict, r.detail, :token FROM {_
 ON CONFLICT (account_id, nonce, seq, endpoint, verdict)
 DO UPDATE SET count = broadcast.count + 1, last_at = clock_timestamp(), detail = excluded.detail
 """)
+# LATERAL … OFFSET 0 looks each row up by its key. As plain joins a planner without statistics compares every row of the
+# account with every other (0.9 s for 1,000 open nonces).
 _WATCHED_COLUMNS = """
 SELECT a.nonce, a.seq, a.kind, a.status, a.hash, c.block_number, c.block_hash, c.status
-  FROM nonce_reservation r JOIN attempt a USING (account_id, nonce)
-  LEFT JOIN receipt c ON (c.account_id, c.nonce, c.seq) = (a.account_id, a.nonce, a.seq) AND c.orphaned_at IS NULL
+  FROM nonce_reservation r
+ CROSS JOIN LATERAL (SELECT * FROM attempt x WHERE (x.account_id, x.nonce) = (r.account_id, r.nonce) OFFSET 0) a
+  LEFT JOIN LATERAL (SELECT * FROM receipt x
+     WHERE (x.account_id, x.nonce, x.seq) = (r.account_id, r.nonce, a.seq) AND x.orphaned_at IS NULL OFFSET 0) c ON true
 """
 _WATCHED = text(f"""{_WATCHED_COLUMNS}
  WHERE r.account_id = :account AND r.state = 'OPEN' AND a.raw IS NOT NULL AND (r.nonce < :mined OR a.status = 'MINED')

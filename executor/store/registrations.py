@@ -47,6 +47,7 @@ UPDATE strategy SET ({_COLUMNS}) = ({_VALUES}), high_water_mark = greatest(high_
  WHERE name = :name
 """)
 _INPUT = text("UPDATE strategy SET input = CAST(:input AS jsonb) WHERE name = :name")
+_PENDING = text("SELECT count(*) FROM execution WHERE strategy = :name AND state = 'PENDING'")
 _RETIRE = text("UPDATE strategy SET retired_at = clock_timestamp() WHERE name = :name AND retired_at IS NULL")
 
 
@@ -164,6 +165,11 @@ def change_strategy(tx: Tx, name: str, settings: Settings, mark: datetime, next_
 def change_input(tx: Tx, name: str, settings: Settings) -> None:
     """Another input for the executions made from now on; the revision stays."""
     expect(tx.execute(_INPUT, {"name": name, "input": _bound(settings)["input"]}).rowcount, 1, f"strategy {name}")
+
+
+def pending(tx: Tx, name: str) -> int:
+    """How many executions of the strategy wait for a plan."""
+    return int(tx.execute(_PENDING, {"name": name}).scalar_one())
 
 
 def retire(tx: Tx, name: str) -> None:

@@ -67,6 +67,23 @@ def test_an_open_nonce_that_nothing_can_close(rows: Rows, lane: Lane, database_u
     assert [violation.promise for violation in found] == ([] if clean else ["G7"])
 
 
+@pytest.mark.parametrize("over", [True, False])
+def test_a_reissue_of_what_took_effect_or_still_may(rows: Rows, lane: Lane, database_url: str, over: bool) -> None:
+    """P4: legal names and nonces, and still the same step twice."""
+    if over:
+        histories.paid(rows, lane, [Call()])
+    else:
+        histories.planned(rows, lane, [Call()])
+    rows.run("ALTER TABLE intent DISABLE TRIGGER born")
+    rows.run(
+        "INSERT INTO execution (execution_id, strategy, slot, reissue_no, account_id, revision, payload_digest, state, due_at)"
+        " SELECT execution_id || '/reissue/1', strategy, slot, 1, account_id, revision, payload_digest, 'PENDING', due_at FROM execution"
+    )
+    rows.plan(lane, "payroll/2026-09-02T10:00Z/reissue/1", [Call()])
+    (found,) = audit(database_url, None).violations
+    assert (found.promise, found.rows["why"]) == ("G1", "took effect" if over else "is not over")
+
+
 def test_many_of_one_kind_are_counted(rows: Rows, lane: Lane, database_url: str) -> None:
     for _ in range(25):
         rows.pending(lane)

@@ -58,6 +58,7 @@ def main(path: Path, name: str) -> int:
     try:
         return app.run_worker(config.load(path), name=name)
     finally:
+        _seconds["cpu"] = time.process_time()
         (path.parent / f"{name}.json").write_text(json.dumps(dict(_seconds)))
         if profile is not None:
             profile.dump_stats(os.environ["BENCH_PROFILE"])

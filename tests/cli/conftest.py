@@ -5,20 +5,20 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.desk import Desk
+from tests.cli.desk import Desk, furnished
 from tests.support.devnet import Devnet, start_devnet
 
 
 @pytest.fixture
 def bare(tmp_path: Path) -> Desk:
     """A configuration whose database does not answer."""
-    return Desk(tmp_path)
+    return furnished(tmp_path)
 
 
 @pytest.fixture
 def desk(tmp_path: Path, database_url: str) -> Desk:
     """A configuration with a migrated database that belongs to it."""
-    desk = Desk(tmp_path, database_url)
+    desk = furnished(tmp_path, database_url)
     desk.execute("UPDATE installation SET service = 'tests'")
     return desk
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from executor.migration import HEAD
-from tests.cli.desk import Desk
+from tests.cli.desk import Desk, furnished
 
 ASKING = (["apply"], ["status"], ["accounts", "--json"], ["executions"], ["show", "x"], ["trigger", "payroll"])
 
@@ -16,7 +16,7 @@ def test_a_database_that_does_not_answer(bare: Desk, command: list[str]) -> None
 
 
 def test_a_database_that_was_never_migrated(tmp_path: Path, empty_database: str) -> None:
-    desk = Desk(tmp_path, empty_database)
+    desk = furnished(tmp_path, empty_database)
     for command in ASKING:
         assert "fenced migrate" in desk.fails(2, *command)
     assert "empty → 0001" in desk.fine("migrate").out

@@ -198,6 +198,8 @@ def test_the_policy_refuses_before_anything_is_bound(world: World) -> None:
     assert "4 wei" in answer.detail
     assert world.signer.journal(CHAIN_ID, world.address) == []
     assert isinstance(strict.sign(world.fence(), [world.request(Kind.CANCEL)])[0], Signed)
+    disguised = one(world, world.request(nonce=1, execution="x", to=world.address, value_wei=0))
+    assert (disguised.reason, "reads as a cancel" in disguised.detail) == (RefusalReason.POLICY, True)
 
 
 def test_a_backend_that_lies_gives_nothing_out(world: World) -> None:

@@ -193,3 +193,37 @@ def test_a_step_that_is_already_paid_gets_no_nonce(rows: Rows, lane: Lane) -> No
         )
     with refused("nonce_reservation_already_paid"), rows.held(lane):
         rows.run(_reserve(execution_id, 8, step=0))
+
+
+@pytest.mark.parametrize(
+    ("end", "step", "allowed"),
+    [
+        ("SUCCEEDED", 0, False),
+        ("PARTIAL", 0, True),
+        ("PARTIAL", 1, False),
+        ("REVERTED", 0, True),
+        ("CANCELLED", 1, True),
+        (None, 0, False),
+    ],
+)
+def test_a_reissue_repeats_only_steps_without_effect(
+    rows: Rows, lane: Lane, end: str | None, step: int, allowed: bool
+) -> None:
+    """P4: close_for leaves step 0 of a PARTIAL execution without effect."""
+    original = lifecycle.running(rows, lane, end)
+    if end is not None:
+        lifecycle.change(rows, lane, original, end)
+    rows.run(
+        "INSERT INTO execution (execution_id, strategy, slot, reissue_no, account_id, revision, payload_digest, state, due_at)"
+        " SELECT 'again', strategy, slot, 1, account_id, revision, payload_digest, 'PENDING', due_at FROM execution"
+    )
+    copy = (
+        "INSERT INTO intent (execution_id, step, account_id, recipient, value, data, access_list, digest, token)"
+        " SELECT 'again', step, account_id, recipient, value, data, access_list, digest, token FROM intent WHERE step = %s"
+    )
+    if allowed:
+        with rows.held(lane):
+            assert rows.run(copy, step) == 1
+    else:
+        with refused("intent_reissued"), rows.held(lane):
+            rows.run(copy, step)
