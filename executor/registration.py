@@ -85,8 +85,7 @@ def apply(database: Database, config: Config) -> list[Change]:
     with database.transaction() as tx:
         now = registrations.begin_apply(tx)
         changes, account_ids = _apply_accounts(tx, config)
-        for change in _apply_strategies(tx, config, account_ids, now, wanted, inputs):
-            changes.append(change)
+        changes += _apply_strategies(tx, config, account_ids, now, wanted, inputs)
     if any(change.done for change in changes):
         wake(database)
     return changes
@@ -240,14 +239,8 @@ def _passed_over(name: str, known: RegisteredStrategy, now: datetime) -> list[Ch
     if known.paused or (old.schedule is None and old.every_seconds is None):
         return []
     recurrence = Every(old.every_seconds) if old.every_seconds is not None else Cron(str(old.schedule), old.timezone)
-    slots = recurrence.due(known.high_water_mark, now, 3)
-    return [
-        Change(
-            "strategy", name, f"slot {slot_text(slot)} was due and is passed over; {_remedy(name, slot)}", done=False
-        )
-        for slot in slots
-    ]
-
-
-def _remedy(name: str, slot: datetime) -> str:
-    return f"if it must run: fenced trigger {name} --slot {slot_text(slot)}"
+    changes = []
+    for slot in map(slot_text, recurrence.due(known.high_water_mark, now, 3)):
+        what = f"slot {slot} was due and is passed over; if it must run: fenced trigger {name} --slot {slot}"
+        changes.append(Change("strategy", name, what, done=False))
+    return changes

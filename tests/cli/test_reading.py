@@ -181,10 +181,20 @@ def test_text_from_outside_moves_no_cursor(desk: Desk, rows: Rows, lane: Lane) -
         assert "\x1b" not in desk.run(*command).out
 
 
-def test_a_hash_of_a_transaction_that_took_our_nonce(desk: Desk, rows: Rows, lane: Lane) -> None:
-    parked = lifecycle.arrive(rows, lane, "PARKED")
-    foreign = rows.value("SELECT encode(foreign_hash, 'hex') FROM nonce_reservation WHERE closed_as = 'foreign'")
-    told = desk.fine("show", parked).out
+def test_a_parked_execution_shows_its_evidence(desk: Desk, rows: Rows, lane: Lane) -> None:
+    told = desk.fine("show", lifecycle.arrive(rows, lane, "PARKED")).out
     assert "used by a transaction that is not ours" in told
     assert "look on chain whether it was paid" in told
-    assert desk.fine("show", "0x" + foreign).out == told
+
+
+def test_a_foreign_transaction_leads_to_the_nonce_it_took(desk: Desk, rows: Rows, lane: Lane) -> None:
+    execution_id = rows.pending(lane)
+    rows.plan(lane, execution_id)
+    rows.reserve(lane, execution_id)
+    with rows.held(lane):
+        rows.run(
+            "UPDATE nonce_reservation SET state = 'CLOSED', closed_as = 'foreign', foreign_hash = sha256('them'), closed_at = now(),"
+            " witness_number = 1, witness_hash = sha256(''), witness_rule = 'depth 0', witness_endpoints = '{a}'"
+        )
+    name = "0x" + rows.value("SELECT encode(sha256('them'), 'hex')")
+    assert desk.fine("show", name).out.startswith(f"{execution_id}: RUNNING")
