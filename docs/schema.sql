@@ -305,6 +305,15 @@ BEGIN
   IF EXISTS (SELECT 1 FROM new_rows n JOIN execution e USING (execution_id) WHERE e.state <> 'PENDING') THEN
     PERFORM refuse('intent_once_planned', 'the plan of an execution is recorded once, while it is PENDING');
   END IF;
+  -- P4: a reissue repeats only steps without effect, of executions that are over. Asked in two steps: the first is cheap and mostly says no.
+  IF EXISTS (SELECT 1 FROM new_rows n JOIN execution e USING (execution_id) WHERE e.reissue_no > 0) THEN
+    IF EXISTS (SELECT 1 FROM new_rows n JOIN execution e USING (execution_id)
+         JOIN execution o ON o.strategy = e.strategy AND o.reissue_no < e.reissue_no AND (o.slot = e.slot OR o.trigger_key = e.trigger_key)
+         LEFT JOIN nonce_reservation r ON r.execution_id = o.execution_id
+        WHERE e.reissue_no > 0 AND (o.state IN ('PENDING', 'PLANNED', 'RUNNING') OR r.state = 'OPEN' OR (r.step = n.step AND r.effect))) THEN
+      PERFORM refuse('intent_reissued', 'a reissue repeats only steps without effect, of executions that are over');
+    END IF;
+  END IF;
   RETURN NULL;
 END $$;
 

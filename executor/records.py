@@ -133,14 +133,13 @@ class Draft:
 
 @dataclass(frozen=True, slots=True)
 class Sendable:
-    """The newest signed attempt of an open nonce. `due` tells that it waits to be handed over (again)."""
+    """The newest signed attempt of an open nonce, which waits to be handed over (again)."""
 
     nonce: int
     seq: int
     status: str
     raw: bytes
     hash: bytes
-    due: bool
     execution_id: str
 
 

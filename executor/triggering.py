@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from executor.database import Database, Tx
+from executor.database import Database, Refused, Tx
 from executor.errors import ConfigError, Conflict, NotFine
 from executor.operations import strategy_named
 from executor.recurrence import Cron, Every, parse_slot, slot_text
@@ -22,6 +22,8 @@ MAX_DEPTH: Final = 100
 DEFAULT_DEADLINE: Final = timedelta(hours=1)
 _KEY: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/@+=-]{0,199}", re.ASCII)
 _STRING: Final = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)
+REGISTERED: Final = object()
+"""Stands for the input that was registered with the strategy."""
 _SECOND: Final = timedelta(seconds=1)
 _BACK: Final = tuple(timedelta(days=days) for days in (1, 8, 40, 400, 4_000, 18_300))
 
@@ -63,22 +65,33 @@ def trigger(
     *,
     slot: str | None = None,
     key: str | None = None,
-    payload: Any = None,
-    with_payload: bool = False,
+    payload: Any = REGISTERED,
 ) -> Triggered:
     """Record the execution of a slot or of a key: the same row the scheduler would make, so asking twice is one run.
 
-    Without `slot` and `key` it is the latest slot of the schedule. `payload` is used when `with_payload` says so,
-    otherwise the input registered with the strategy.
+    Without `slot` and `key` it is the latest slot of the schedule. `payload` is a JSON value; left out, it is the
+    input registered with the strategy.
 
     Raises:
         ConfigError: no such strategy, or a slot or key that is none.
         NotFine: the strategy is paused or retired, or the slot's start deadline has passed.
         Conflict: the execution exists with another payload.
     """
+    try:
+        found = _record(database, name, slot, key, payload)
+    except Refused as refused:
+        if refused.constraint != "execution_revision":
+            raise
+        found = _record(database, name, slot, key, payload)  # an apply came between
+    if found.recorded:
+        wake(database)
+    return found
+
+
+def _record(database: Database, name: str, slot: str | None, key: str | None, payload: Any) -> Triggered:
     with database.transaction() as tx:
         strategy = strategy_named(tx, name)
-        row = _execution(strategy, slot, key, payload if with_payload else strategy.input)
+        row = _execution(strategy, slot, key, strategy.input if payload is REGISTERED else payload)
         execution_id = row["execution_id"]
         if executions.stored_payload(tx, execution_id) is None:
             _refuse_idle(strategy)
@@ -89,8 +102,6 @@ def trigger(
                 found = _already(tx, row)
         else:
             found = _already(tx, row)
-    if found.recorded:
-        wake(database)
     return found
 
 

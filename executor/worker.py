@@ -66,15 +66,8 @@ class _Desk:
     progress: pipeline.Progress = field(default_factory=pipeline.Progress)
     ticking: Lease | None = None
     planning: set[str] = field(default_factory=set)
+    missed: bool = False
     settle_only: bool = False
-
-    def ticked(self, _: Future[None]) -> None:
-        """The tick ended, or was never begun."""
-        self.ticking = None
-
-    def planned(self, strategy: str, _: Future[None]) -> None:
-        """The planning of a strategy ended, or was never begun."""
-        self.planning.discard(strategy)
 
 
 class Worker:
@@ -147,17 +140,17 @@ class Worker:
 
     def _turn_forever(self, tenure: Tenure) -> None:
         while not self._stop.is_set():
-            self._wake.wait(self._settings.tick_seconds)
+            woken = self._wake.wait(self._settings.tick_seconds)
             self._wake.clear()
             try:
-                self._turn(tenure)
+                self._turn(tenure, woken)
                 self._turned_at = boottime()
             except ExecutorError as error:
                 FAILURES.labels(type(error).__name__).inc()
                 log.warning("the worker's loop could not look for work", extra={"why": str(error)})
                 self._stop.wait(1.0)
 
-    def _turn(self, tenure: Tenure) -> None:
+    def _turn(self, tenure: Tenure, woken: bool) -> None:
         held = {lease.account_id: lease for lease in tenure.held()}
         LEASES.set(len(held))
         if not held:
@@ -167,16 +160,32 @@ class Worker:
             to_plan = executions.select_to_plan(tx, list(held))
         for account_id, lease in held.items():
             desk = self._desks[account_id]
-            if (account_id in work or desk.progress.token != lease.token) and desk.ticking is None:
-                desk.ticking = lease
-                future = self._tickers[self._served[account_id].client.name].submit(self._tick, lease, desk)
-                future.add_done_callback(desk.ticked)
+            if account_id not in work and desk.progress.token == lease.token:
+                continue
+            if desk.ticking is not None:
+                desk.missed |= woken
+                continue
+            desk.ticking, desk.missed = lease, False
+            ticking = self._tickers[self._served[account_id].client.name].submit(self._tick, lease, desk)
+            ticking.add_done_callback(partial(self._ticked, desk))
         for account_id, strategy in to_plan:
             desk, lease = self._desks[account_id], held[account_id]
             if strategy not in desk.planning and desk.progress.token == lease.token:
                 desk.planning.add(strategy)
-                future = self._planners.submit(self._plan, lease, desk, strategy)
-                future.add_done_callback(partial(desk.planned, strategy))
+                planning = self._planners.submit(self._plan, lease, desk, strategy)
+                planning.add_done_callback(partial(self._planned, desk, strategy))
+
+    def _ticked(self, desk: _Desk, _: Future[None]) -> None:
+        """The tick ended, or was never begun. What was to be looked at meanwhile is looked at now."""
+        desk.ticking = None
+        if desk.missed:
+            self.wake()
+
+    def _planned(self, desk: _Desk, strategy: str, planning: Future[int]) -> None:
+        """The planning ended, or was never begun. There may be something to reserve, and more to plan."""
+        desk.planning.discard(strategy)
+        if not planning.cancelled() and planning.result():
+            self.wake()
 
     def _turn_of(self, lease: Lease) -> Turn:
         served = self._served[lease.account_id]
@@ -209,7 +218,8 @@ class Worker:
         except Exception as error:  # noqa: BLE001  (a tick's failure is told and the next tick looks again)
             self._failed(lease, "tick", error)
 
-    def _plan(self, lease: Lease, desk: _Desk, strategy: str) -> None:
+    def _plan(self, lease: Lease, desk: _Desk, strategy: str) -> int:
+        """Plan what is due; how many executions moved."""
         served, tenure = self._served[lease.account_id], self._tenure()
         try:
             definition = self._definitions.get(strategy)
@@ -220,8 +230,6 @@ class Worker:
             )
             report = plan.run(self._turn_of(lease), served.client, strategy, planner)
             PLANNED.labels(served.account.name).inc(report.moved)
-            if report.moved:
-                self.wake()
             if report.is_unplannable and not desk.settle_only:
                 # P18b: somebody with the right revision may be waiting for this account.
                 log.warning(
@@ -231,8 +239,10 @@ class Worker:
                 desk.settle_only = True
                 tenure.set_patience({a: self._settings.lease_seconds for a, d in self._desks.items() if d.settle_only})
                 tenure.give_back(lease, 2 * self._settings.lease_seconds)
+            return report.moved
         except Exception as error:  # noqa: BLE001  (as for a tick)
             self._failed(lease, "plan", error)
+            return 0
 
     def _failed(self, lease: Lease, stage: str, error: Exception) -> None:
         """Tell a failure; losing the fence is evidence worth a row, and the lease is dropped."""

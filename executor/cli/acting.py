@@ -40,11 +40,9 @@ def trigger(
     loaded = configured(config)
     from executor import triggering
 
-    payload = None if input_file is None else triggering.parse_input(_content(input_file))
+    payload = triggering.REGISTERED if input_file is None else triggering.parse_input(_content(input_file))
     with working("recording"), opened(loaded) as database:
-        found = triggering.trigger(
-            database, strategy, slot=slot, key=key, payload=payload, with_payload=input_file is not None
-        )
+        found = triggering.trigger(database, strategy, slot=slot, key=key, payload=payload)
     if found.recorded:
         say(f"recorded {found.execution_id}")
         return

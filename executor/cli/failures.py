@@ -6,6 +6,7 @@ import traceback
 from executor.cli.output import complain
 
 UNKNOWN = 3
+_FORBIDDEN = "42501"  # insufficient_privilege
 
 
 def explain(error: BaseException) -> int:
@@ -43,11 +44,24 @@ def _sentence(error: BaseException) -> tuple[str, int]:
     return f"an unexpected error stopped this command ({kind}); run it again with FENCED_DEBUG=1 to see where.", UNKNOWN
 
 
+def _primary(refused: object) -> str:
+    """The first line of a database's refusal; it names a table or function, never a value."""
+    return str(getattr(getattr(refused, "diag", None), "message_primary", "") or "permission denied")
+
+
 def _ours(error: BaseException) -> tuple[str, int] | None:
     from executor.errors import ExecutorError
 
+    if type(error).__name__ == "CommitUnknown":
+        return (
+            f"{str(error).rstrip('.')}; whether it was recorded is unknown, run the command again to find out.",
+            UNKNOWN,
+        )
     if isinstance(error, ExecutorError):
         return str(error), error.exit_code
+    refused = getattr(error, "orig", None)
+    if getattr(refused, "sqlstate", None) == _FORBIDDEN:
+        return f"the database role lacks a right ({_primary(refused)}); grant it, or use the role that migrated.", 2
     if type(error).__module__ not in {"chain.errors", "chain.types", "signer.errors"}:
         return None
     kind = type(error).__name__

@@ -56,8 +56,13 @@ def working(what: str) -> Iterator[None]:
         yield
         return
     from rich.console import Console
+    from rich.live import Live
+    from rich.spinner import Spinner
+    from rich.text import Text
 
-    with Console(stderr=True).status(clean(what)):
+    # Not Rich's status: it takes standard output over, and what is piped into a file would land on the terminal.
+    spinner = Spinner("dots", text=Text(clean(what)))
+    with Live(spinner, console=Console(stderr=True), transient=True, redirect_stdout=False, redirect_stderr=False):
         yield
 
 

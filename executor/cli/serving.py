@@ -76,17 +76,19 @@ def database_status(config: ConfigOption = DEFAULT_CONFIG) -> None:
     say(f"the embedded database runs (process {server.pid}): {server.url()}")
 
 
-def demo() -> None:
+def demo(
+    keep: Annotated[bool, typer.Option("--keep", help="Leave the directory with its logs and database.")] = False,
+) -> None:
     """Show the main job on an embedded database and a local chain, in about a minute.
 
-    A worker is killed in the middle of a payment and another one finishes it; at the end every promise is audited. It
-    needs no configuration, uses a temporary directory and leaves nothing behind.
+    One worker is killed in the middle of a payment, another is stopped past its lease and wakes; at the end every promise is
+    audited. It needs no configuration, works in a temporary directory and leaves nothing behind.
 
     Example: fenced demo
     """
     from executor import demo as shown
 
-    raise typer.Exit(shown.run())
+    raise typer.Exit(shown.run(keep=keep))
 
 
 def devnet(context: typer.Context) -> None:

@@ -46,16 +46,25 @@ def validate(
         ("importing strategies", _plans(loaded)),
         ("asking endpoints", iter(()) if offline else _endpoints(loaded)),
     ):
-        with working(what):
-            for finding in findings:
-                codes.add(finding.code)
-                if finding.code:
-                    tell(finding.text)
-                else:
-                    say(f"✓ {finding.text}")
+        for finding in _watched(what, findings):
+            codes.add(finding.code)
+            if finding.code:
+                tell(finding.text)
+            else:
+                say(f"✓ {finding.text}")
     code = 2 if 2 in codes else max(codes)
     if code:
         raise typer.Exit(code)
+
+
+def _watched(what: str, findings: Iterator[Finding]) -> Iterator[Finding]:
+    """Each finding as it comes, with progress shown while it is waited for."""
+    while True:
+        with working(what):
+            finding = next(findings, None)
+        if finding is None:
+            return
+        yield finding
 
 
 def _strategies(config: "Config") -> str:

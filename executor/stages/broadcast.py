@@ -25,10 +25,9 @@ _SOON = timedelta(seconds=1)
 def run(turn: Turn, client: ChainClient, halted: bool) -> int:
     """Hand over what is due of the contiguous prefix of signed nonces, in order; how many were handed over."""
     with turn.database.read() as tx:
-        prefix = attempts.select_sendable(
+        due = attempts.select_sendable(
             tx, turn.account.account_id, _BATCH, timedelta(seconds=turn.rebroadcast_seconds), _SOON, halted
         )
-    due = [sendable for sendable in prefix if sendable.due]
     if not due:
         return 0
     for sendable in due:

@@ -114,6 +114,7 @@ def _candidates(
     """Group by execution; sort out the expired, and steps whose `once` is spent (recorded) or in flight (waits)."""
     found: list[tuple[str, list[Intent], list[tuple[str, int, Spent]]]] = []
     taken: set[str] = set()
+    wanted = 0
     for execution_id, group in groupby(ready, key=lambda intent: intent.execution_id):
         intents = list(group)
         head = intents[0]
@@ -130,7 +131,8 @@ def _candidates(
             continue
         taken |= {i.once for i in unpaid if i.once is not None}
         found.append((execution_id, unpaid, paid))
-        if sum(len(intents) for _, intents, _ in found) > room:
+        wanted += len(unpaid)
+        if wanted > room:
             break
     return found
 

@@ -33,6 +33,7 @@ SELECT :account, r.nonce, r.seq + 1, 'CANCEL', c.cancel_digest, r.gas, r.max_fee
   FROM {_REFUSED.sql} JOIN account c ON c.account_id = :account
 """)
 _SENDABLE = text("""
+WITH open AS MATERIALIZED (
 SELECT r.nonce, a.seq, a.status, CASE WHEN d.due THEN a.raw END AS raw, a.hash, coalesce(d.due, false) AS due, a.kind, r.execution_id
   FROM nonce_reservation r
   LEFT JOIN LATERAL (SELECT x.seq, x.status, x.raw, x.hash, x.kind FROM attempt x
@@ -43,7 +44,9 @@ SELECT r.nonce, a.seq, a.status, CASE WHEN d.due THEN a.raw END AS raw, a.hash, 
        <= greatest(clock_timestamp() - (CASE WHEN EXISTS (SELECT 1 FROM broadcast b WHERE (b.account_id, b.nonce, b.seq) = (r.account_id, r.nonce, a.seq)
                                                             AND b.verdict IN ('accepted', 'already known')) THEN :again ELSE :soon END),
                    (SELECT max(o.orphaned_at) FROM receipt o WHERE (o.account_id, o.nonce, o.seq) = (r.account_id, r.nonce, a.seq))), true)) AS due) d ON true
- WHERE r.account_id = :account AND r.state = 'OPEN' ORDER BY r.nonce LIMIT :most
+ WHERE r.account_id = :account AND r.state = 'OPEN' ORDER BY r.nonce LIMIT :most)
+SELECT * FROM open
+ WHERE due AND nonce < coalesce((SELECT min(nonce) FROM open WHERE seq IS NULL), 9223372036854775807) ORDER BY nonce
 """)
 _SENT = Rows(nonce="bigint", seq="smallint")
 _RECORD_SENT = text(f"""
@@ -122,18 +125,17 @@ def record_refused(held: Held, rows: Sequence[tuple[int, int, str, int, int, int
 def select_sendable(
     tx: Tx, account_id: int, most: int, again: timedelta, soon: timedelta, halted: bool
 ) -> list[Sendable]:
-    """The contiguous prefix of open nonces that have signed bytes, in order, and which of them are due to be handed over.
+    """What is due to be handed over of the contiguous prefix of open nonces that have signed bytes, in order.
 
     Bytes are due again after `again` when a node had taken them, after `soon` otherwise, and at once after a reorg.
     A halted account makes no first hand-over but of cancels (P16).
     """
-    prefix: list[Sendable] = []
-    for row in tx.execute(_SENDABLE, {"account": account_id, "most": most, "again": again, "soon": soon}):
-        if row.seq is None:
-            break
-        due = row.due and not (halted and row.status == "SIGNED" and row.kind != "CANCEL")
-        prefix.append(Sendable(row.nonce, row.seq, row.status, row.raw or b"", row.hash, due, row.execution_id))
-    return prefix
+    rows = tx.execute(_SENDABLE, {"account": account_id, "most": most, "again": again, "soon": soon})
+    return [
+        Sendable(row.nonce, row.seq, row.status, row.raw, row.hash, row.execution_id)
+        for row in rows
+        if not (halted and row.status == "SIGNED" and row.kind != "CANCEL")
+    ]
 
 
 def record_sent(held: Held, rows: Sequence[tuple[int, int]]) -> None:

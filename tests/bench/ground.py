@@ -31,8 +31,6 @@ url = "{database}"
 [worker]
 lease = "{lease}s"
 listen = ""
-tick = "{tick}"
-rebroadcast = "60s"
 [chains.local]
 id = 31337
 endpoints = ["{endpoint}"]
@@ -103,9 +101,7 @@ class Ground:
     node_why: str
 
     @contextmanager
-    def site(
-        self, name: str, account: int, to: bytes, *, lease: float = 30, tick: str = "0.05s", every: str = ""
-    ) -> Iterator[Site]:
+    def site(self, name: str, account: int, to: bytes, *, lease: float = 30, every: str = "") -> Iterator[Site]:
         """A fresh database with one wallet and one strategy, by trigger only unless `every`."""
         folder = self.folder / name
         (folder).mkdir()
@@ -115,7 +111,7 @@ class Ground:
         migration.upgrade(url)
         wallet = development_accounts(10)[account]
         schedule = f'every = "{every}"\nmisfire = "all"\noverlap = "allow"' if every else ""
-        values = {"database": url.replace("+psycopg", "", 1), "lease": lease, "tick": tick, "endpoint": self.node.url}
+        values = {"database": url.replace("+psycopg", "", 1), "lease": lease, "endpoint": self.node.url}
         values |= {"address": checksum(wallet.address), "to": checksum(to), "schedule": schedule}
         (folder / "fenced.toml").write_text(_CONFIG.format_map(values))
         (folder / "pay.py").write_text(_PLAN)

@@ -1,7 +1,9 @@
 """The database a command is pointed at: unreachable, not migrated, of another release, of another service."""
 
+from contextlib import suppress
 from pathlib import Path
 
+import psycopg
 import pytest
 
 from executor.migration import HEAD
@@ -46,6 +48,14 @@ def test_a_database_that_belongs_to_nobody_yet(desk: Desk) -> None:
     desk.execute("UPDATE installation SET service = NULL")
     assert "fenced migrate" in desk.fails(2, "apply")
     assert "now belongs to the service tests" in desk.fine("migrate").out
+
+
+def test_a_role_without_rights(desk: Desk) -> None:
+    name = desk.rows("SELECT current_database()")[0][0]
+    with suppress(psycopg.errors.DuplicateObject):
+        desk.execute("CREATE ROLE without_rights")
+    desk.execute(f'ALTER DATABASE "{name}" SET role = without_rights')
+    assert "lacks a right (permission denied for table alembic_version)" in desk.fails(2, "accounts")
 
 
 def test_the_doctor_looks_at_all_of_it(applied: Desk) -> None:

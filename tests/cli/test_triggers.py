@@ -117,6 +117,12 @@ def test_an_input_that_cannot_be_kept(applied: Desk, text: str) -> None:
     assert applied.rows(COUNT) == [(0,)]
 
 
+def test_a_slot_that_was_pruned_stays_away(applied: Desk) -> None:
+    applied.execute("UPDATE strategy SET pruned_through = high_water_mark WHERE name = 'payroll'")
+    assert "execution_slot_pruned" in applied.fails(1, "trigger", "payroll", "--slot", "2026-09-02T10:00Z")
+    assert applied.rows(COUNT) == [(0,)]
+
+
 def test_a_trigger_wakes_the_workers(applied: Desk) -> None:
     import psycopg
 
