@@ -6,7 +6,6 @@ use a local forwarder as the endpoint), no cookies. TLS certificates are checked
 """
 
 import json
-import re
 import threading
 import time
 from typing import Any
@@ -15,14 +14,11 @@ import urllib3
 from urllib3.util import Timeout, make_headers, parse_url
 
 from chain.errors import Malformed, Unavailable
+from chain.nesting import is_too_deep
 from chain.submission import detail
 
 MAX_BODY = 64 << 20
 """The longest answer that is read, in bytes."""
-
-_MANY_OPENINGS = 2000
-_MAX_DEPTH = 100
-_STRING_OR_BRACKET = re.compile(rb'"(?:[^"\\]|\\.)*"|[\[\]{}]', re.DOTALL)
 
 
 def label_of(url: str) -> str:
@@ -112,7 +108,7 @@ class Transport:
             what = "sent us elsewhere" if 300 <= status < 400 else "answered"
             raise Unavailable(f"{self.label} {what} with HTTP status {status}", status=status)
         try:
-            reply = None if _too_deep(raw) else json.loads(raw)
+            reply = None if is_too_deep(raw) else json.loads(raw)
         except (ValueError, RecursionError):
             reply = None
         if status != 200 and not is_error(reply):
@@ -122,23 +118,6 @@ class Transport:
                 f"{self.label} answered something that is not JSON-RPC: {detail(raw[:80].decode(errors='replace'))}"
             )
         return reply
-
-
-def _too_deep(raw: bytes) -> bool:
-    """Say whether JSON is nested deeper than any answer is.
-
-    The parser recurses in C, and libraries raise the recursion limit for everybody (py_ecc, and so web3 and eth-account,
-    to 100,000): then 100 kB of "[" from a node would end the process with a segmentation fault.
-    """
-    if raw.count(b"[") + raw.count(b"{") <= _MANY_OPENINGS:
-        return False
-    depth = 0
-    for token in _STRING_OR_BRACKET.finditer(raw):
-        first = raw[token.start()]
-        depth += 1 if first in b"[{" else -1 if first in b"]}" else 0
-        if depth > _MAX_DEPTH:
-            return True
-    return False
 
 
 def is_error(reply: Any) -> bool:

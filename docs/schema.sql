@@ -1032,11 +1032,15 @@ CREATE UNIQUE INDEX attempt_one_draft ON public.attempt USING btree (account_id,
 
 CREATE UNIQUE INDEX attempt_one_mined ON public.attempt USING btree (account_id, nonce) WHERE (status = ANY (ARRAY['MINED'::text, 'FINAL'::text]));
 
+CREATE INDEX execution_created ON public.execution USING btree (created_at);
+
 CREATE INDEX execution_live ON public.execution USING btree (account_id, state) WHERE (state = ANY (ARRAY['PLANNED'::text, 'RUNNING'::text, 'PARKED'::text]));
 
 CREATE INDEX execution_live_strategy ON public.execution USING btree (strategy) WHERE (state = ANY (ARRAY['PENDING'::text, 'PLANNED'::text, 'RUNNING'::text, 'PARKED'::text]));
 
 CREATE INDEX execution_pending ON public.execution USING btree (account_id, due_at) WHERE (state = 'PENDING'::text);
+
+CREATE INDEX execution_strategy_created ON public.execution USING btree (strategy, created_at);
 
 CREATE INDEX history_subject ON public.history USING btree (kind, subject);
 

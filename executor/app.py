@@ -2,7 +2,6 @@
 
 import ctypes
 import hashlib
-import importlib.metadata
 import logging
 import os
 import resource
@@ -15,13 +14,14 @@ from pathlib import Path
 from chain.client import ChainClient
 from chain.errors import ChainError, Unavailable
 from executor import crashpoints, migration
-from executor.config import AccountConfig, Config, KeyfileSigner, strategy_digest
+from executor.config import AccountConfig, Config, KeyfileSigner
 from executor.crashpoints import CrashPoint
-from executor.database import EPOCH, Database
+from executor.database import EPOCH, Database, normalise
 from executor.errors import ConfigError, Unreachable
 from executor.http import Face
 from executor.plan_process import PlanPool, module_source
 from executor.records import Account
+from executor.registration import release, revision_of
 from executor.stages.plan import Definition
 from executor.store import accounts, installation, strategies
 from executor.telemetry import configure_logging
@@ -37,11 +37,6 @@ log = logging.getLogger("fenced.app")
 _SIGNER_POINTS = {"signer.journal_committed": CrashPoint.SIGN_JOURNALED}
 
 
-def release() -> str:
-    """The version of this installation."""
-    return importlib.metadata.version("fenced-executor")
-
-
 def database_url(config: Config) -> str:
     """Where the database is; starts nothing.
 
@@ -51,7 +46,7 @@ def database_url(config: Config) -> str:
     if not config.database.embedded:
         if config.database.url is None:
             raise ConfigError("[database] needs url, or embedded = true.")
-        return config.database.url.reveal()
+        return normalise(config.database.url.reveal())
     from executor import embedded
 
     server = embedded.status(config.database.state_dir)
@@ -98,12 +93,12 @@ def policy_of(account: AccountConfig) -> Policy:
 
 def definitions_of(config: Config) -> dict[str, Definition]:
     """The strategies as this installation has them, each with its revision."""
-    found = {}
-    for name, section in config.strategies.items():
-        source = module_source(section.plan, config.directory)
-        revision = strategy_digest(config, name, source, release())
-        found[name] = Definition(revision, section.plan, section.params, config.account_of(name).policy.allow_create)
-    return found
+    return {
+        name: Definition(
+            revision_of(config, name), section.plan, section.params, config.account_of(name).policy.allow_create
+        )
+        for name, section in config.strategies.items()
+    }
 
 
 def run_worker(config: Config, *, name: str | None = None) -> int:

@@ -207,6 +207,14 @@ class StrategyConfig(Section):
             raise fault(odd, "is neither text, number, truth value, list nor table; write it as text")
         return value
 
+    @field_validator("inclusion_deadline_seconds")
+    @classmethod
+    def _no_inclusion_deadline(cls, value: float | None) -> float | None:
+        # It would be silently ignored: what carries it out (cancel by deadline) is not in this version.
+        if value is not None:
+            raise ValueError("is not carried out by this version; leave it out")
+        return value
+
     @model_validator(mode="after")
     def _times(self) -> StrategyConfig:
         if self.schedule is not None and self.every_seconds is not None:

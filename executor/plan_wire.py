@@ -6,6 +6,8 @@ import json
 import struct
 from typing import Any, Final
 
+from chain.nesting import is_too_deep
+
 MAX_RESPONSE_BYTES: Final = 1024 * 1024
 _LENGTH: Final = struct.Struct(">I")
 
@@ -47,6 +49,8 @@ class Frames:
             return None
         body = bytes(self._buffer[4 : 4 + length])
         del self._buffer[: 4 + length]
+        if is_too_deep(body):
+            raise ValueError("nested too deeply")
         try:
             return json.loads(body)
         except RecursionError:

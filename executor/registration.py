@@ -199,7 +199,13 @@ def _apply_strategy(
     recurrence: Cron | Every | None,
     now: datetime,
 ) -> list[Change]:
-    mark = now if known is None else max(known.high_water_mark, now)
+    keeps_slots = known is not None and not known.retired and _slots_of(known.settings) == _slots_of(settings)
+    # A changed schedule is never retroactive; one that stayed keeps what it missed for its misfire policy.
+    mark = (
+        known.high_water_mark
+        if known is not None and keeps_slots
+        else max(now, known.high_water_mark if known else now)
+    )
     upcoming = None if recurrence is None else recurrence.next(mark)
     when = "by trigger only" if upcoming is None else f"first run {slot_text(upcoming)}"
     if known is None:
@@ -214,7 +220,16 @@ def _apply_strategy(
     if known.retired:
         return [Change("strategy", name, f"back, revision {settings.revision[:12]}, {when}")]
     what = f"revision {known.settings.revision[:12]} → {settings.revision[:12]} ({_differences(known.settings, settings)}), {when}"
-    return [Change("strategy", name, what), *_left_behind(tx, name), *_passed_over(name, known, now)]
+    return [
+        Change("strategy", name, what),
+        *_left_behind(tx, name),
+        *([] if keeps_slots else _passed_over(name, known, now)),
+    ]
+
+
+def _slots_of(settings: Settings) -> tuple[str | None, float | None, str]:
+    """What decides which instants are slots."""
+    return settings.schedule, settings.every_seconds, settings.timezone
 
 
 def _differences(old: Settings, new: Settings) -> str:

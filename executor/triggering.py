@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final
 
+from chain.nesting import MAX_DEPTH, is_too_deep
 from executor.database import Database, Refused, Tx
 from executor.errors import ConfigError, Conflict, NotFine
 from executor.operations import strategy_named
@@ -18,10 +19,8 @@ from executor.store import executions, operations
 from executor.store.operations import Triggerable
 
 MAX_INPUT_BYTES: Final = 256 * 1024
-MAX_DEPTH: Final = 100
 DEFAULT_DEADLINE: Final = timedelta(hours=1)
 _KEY: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/@+=-]{0,199}", re.ASCII)
-_STRING: Final = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)
 REGISTERED: Final = object()
 """Stands for the input that was registered with the strategy."""
 _SECOND: Final = timedelta(seconds=1)
@@ -48,8 +47,10 @@ def parse_input(raw: bytes) -> Any:
         raise ConfigError(
             f"the input is longer than {MAX_INPUT_BYTES // 1024} KiB; keep bulk data elsewhere and name it."
         )
+    if is_too_deep(raw, harmless_openings=MAX_DEPTH):
+        raise ConfigError(f"the input is not JSON we can keep (nested deeper than {MAX_DEPTH}); flatten it.")
     try:
-        value = json.loads(_shallow(raw.decode("utf-8")), parse_constant=_no_constant)
+        value = json.loads(raw.decode("utf-8"), parse_constant=_no_constant)
         text = json.dumps(value, ensure_ascii=False, allow_nan=False)
         text.encode("utf-8")
     except ValueError as error:
@@ -198,16 +199,6 @@ def _refuse_late(strategy: Triggerable, row: dict[str, Any]) -> None:
             f"the start deadline of {row['execution_id']} has passed, so it would not run; "
             "raise start_deadline, or use --id for a run of its own."
         )
-
-
-def _shallow(text: str) -> str:
-    """`text` if it is not nested deeply: the parser recurses, and where a library raised the limit it ends the process."""
-    depth = 0
-    for mark in re.findall(r"[\[\]{}]", _STRING.sub("", text)):
-        depth += 1 if mark in "[{" else -1
-        if depth > MAX_DEPTH:
-            raise ValueError(f"nested deeper than {MAX_DEPTH}")
-    return text
 
 
 def _no_constant(name: str) -> None:

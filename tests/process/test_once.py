@@ -22,7 +22,7 @@ def test_twenty_triggers_of_one_id_are_one_run(service: Service) -> None:
     payload = {"to": to, "value": str(_VALUE)}
 
     def ask(_: int) -> triggering.Triggered:
-        return triggering.trigger(service.database, "payout", key="june", payload=payload, with_payload=True)
+        return triggering.trigger(service.database, "payout", key="june", payload=payload)
 
     with ThreadPoolExecutor(20) as callers:
         asked = list(callers.map(ask, range(20)))

@@ -159,11 +159,9 @@ class Service:
         self.wait(lambda: self.rows("SELECT FROM worker WHERE name = 'second'"), "the second worker reports itself")
         return first, second
 
-    def trigger(self, strategy: str, key: str, payload: Any = None) -> str:
+    def trigger(self, strategy: str, key: str, payload: Any = triggering.REGISTERED) -> str:
         """Ask for a run; its execution id."""
-        with_payload = payload is not None
-        found = triggering.trigger(self.database, strategy, key=key, payload=payload, with_payload=with_payload)
-        return found.execution_id
+        return triggering.trigger(self.database, strategy, key=key, payload=payload).execution_id
 
     # Reading
 

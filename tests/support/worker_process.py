@@ -4,7 +4,9 @@ Most are forked from a server that has imported the program already, since impor
 `fresh` ones are a new interpreter running the command line, as in production.
 """
 
+import contextlib
 import ctypes
+import faulthandler
 import multiprocessing
 import os
 import platform
@@ -108,9 +110,16 @@ class WorkerProcess:
             os.kill(self.pid, signal.SIGKILL)
             self.wait_ended()
 
-    def wait_ended(self, seconds: float = 20.0) -> int:
-        """Wait for its end; the exit code."""
-        wait_for(lambda: self.exit_code is not None, seconds, f"the end of worker {self.name}")
+    def wait_ended(self, seconds: float = 30.0) -> int:
+        """Wait for its end; the exit code. Raises AssertionError with the stacks of a forked worker that does not end."""
+        try:
+            wait_for(lambda: self.exit_code is not None, seconds, f"the end of worker {self.name}")
+        except AssertionError as error:
+            if self._forked is not None:
+                os.kill(self.pid, signal.SIGUSR1)
+                with contextlib.suppress(AssertionError):
+                    wait_for(lambda: "most recent call first" in self.log, 2.0, "stacks")
+            raise AssertionError(f"{error}\n{self.log[-8000:]}") from None
         assert self.exit_code is not None
         return self.exit_code
 
@@ -131,6 +140,7 @@ def _run(name: str, config: str, log: str, environment: Mapping[str, str]) -> No
     output = os.open(log, os.O_CREAT | os.O_WRONLY | os.O_APPEND, 0o600)
     os.dup2(output, 1)
     os.dup2(output, 2)
+    faulthandler.register(signal.SIGUSR1, all_threads=True)
     os.environ.update(environment)
     from executor import app
     from executor.config import load

@@ -128,6 +128,8 @@ CREATE TABLE execution (
 ) WITH (fillfactor = 70);
 CREATE INDEX execution_pending ON execution (account_id, due_at) WHERE state = 'PENDING';
 CREATE INDEX execution_live ON execution (account_id, state) WHERE state IN ('PLANNED', 'RUNNING', 'PARKED');
+CREATE INDEX execution_created ON execution (created_at);
+CREATE INDEX execution_strategy_created ON execution (strategy, created_at);
 CREATE INDEX execution_live_strategy ON execution (strategy) WHERE state IN ('PENDING', 'PLANNED', 'RUNNING', 'PARKED');
 
 CREATE TABLE intent (
