@@ -112,6 +112,29 @@ class ChainClient:
 
         return self._ask(calls, read)
 
+    def without_receipt(self, hashes: Sequence[bytes], number: int) -> list[str]:
+        """The endpoints that stand at block `number` or past it and have no receipt for any of these hashes.
+
+        Every endpoint is asked; none is returned if one of them, wherever it stands, has a receipt (P5).
+        """
+        calls: list[Call] = [("eth_blockNumber", [])]
+        calls += [("eth_getTransactionReceipt", [answers.hex_of(item)]) for item in hashes]
+        found: list[str] = []
+        for index, rpc in enumerate(self._rpcs):
+            try:
+                if index not in self._verified:
+                    self._verify(index)
+                head, *receipts = rpc.batch(calls)
+                if any(isinstance(reply, ChainError) for reply in (head, *receipts)):
+                    continue
+                if any(answers.receipt(reply, item) for reply, item in zip(receipts, hashes, strict=True)):
+                    return []
+                if answers.quantity(head) >= number:
+                    found.append(self.labels[index])
+            except (Unavailable, Malformed, RpcError):
+                continue
+        return found
+
     def canonical_hashes(self, numbers: Sequence[int]) -> dict[int, bytes | None]:
         """The hash of the block at each height, by one endpoint; None above its head."""
         wanted = sorted(set(numbers))

@@ -4,10 +4,12 @@ import ctypes
 import hashlib
 import logging
 import os
+import queue
 import resource
 import signal
 import socket
 import sys
+import threading
 import uuid
 from pathlib import Path
 
@@ -150,15 +152,18 @@ def run_worker(config: Config, *, name: str | None = None) -> int:
         )
         if section.listen:
             face = Face(section.listen, worker.is_live, worker.is_ready)
+        asked: queue.SimpleQueue[int] = queue.SimpleQueue()
+        threading.Thread(target=_stop_when_asked, args=(asked, worker), name="signals", daemon=True).start()
         for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, lambda *_: worker.stop())
+            # Its put takes no lock of Python's; the events of `stop` do, and this thread may be inside one of them.
+            signal.signal(number, lambda number, _: asked.put(number))
         log.info(
             "worker started",
             extra={"listen": face.address if face else None, "accounts": [s.account.name for s in served.values()]},
         )
         worker.run(tenure)
         log.info("worker ended")
-        return 0
+        return 2 if worker.is_outdated else 0
     finally:
         pool.close()
         if face is not None:
@@ -174,6 +179,11 @@ def _close_process() -> None:
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     pr_set_dumpable = 4
     ctypes.CDLL(None, use_errno=True).prctl(pr_set_dumpable, 0, 0, 0, 0)
+
+
+def _stop_when_asked(asked: "queue.SimpleQueue[int]", worker: Worker) -> None:
+    asked.get()
+    worker.stop()
 
 
 def _serve(config: Config, database: Database, clients: dict[str, ChainClient]) -> dict[int, Served]:

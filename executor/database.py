@@ -76,7 +76,7 @@ class Rows:
         )
         self.sql = f"unnest({arrays}) AS r({', '.join(columns)})"
 
-    def bind(self, rows: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
+    def bind(self, rows: Sequence[Mapping[str, Any]]) -> dict[str, str]:
         """The parameters for `rows`. Raises TypeError or ValueError for what is not a uint256 in a uint256 column."""
         bound = {name: [row[name] for row in rows] for name in self._columns}
         for name, kind in self._columns.items():
@@ -86,7 +86,22 @@ class Rows:
                         raise TypeError(f"{name} is a whole number, not {type(value).__name__}")
                     if value is not None and not 0 <= value < 1 << 256:
                         raise ValueError(f"{name} is outside uint256")
-        return bound
+        return {name: _array(self._columns[name], values) for name, values in bound.items()}
+
+
+_QUOTED = str.maketrans({'"': '\\"', "\\": "\\\\"})
+_BARE = {"bigint", "int", "smallint", "float8", "bool", "uint256"}
+
+
+def _array(kind: str, values: Sequence[Any]) -> str:
+    """An array as PostgreSQL reads it: the driver's own way costs four times as much for bytes."""
+    if kind == "bytea":
+        items = ["NULL" if value is None else f'"\\\\x{value.hex()}"' for value in values]
+    elif kind in _BARE:
+        items = ["NULL" if value is None else str(value) for value in values]
+    else:
+        items = ["NULL" if value is None else f'"{str(value).translate(_QUOTED)}"' for value in values]
+    return "{" + ",".join(items) + "}"
 
 
 class Database:

@@ -23,6 +23,8 @@ class Account:
     reason: str | None
     attention: str | None
     max_in_flight: int
+    is_rewound: bool
+    """The database is on another timeline than the account was last opened under: restored or promoted (P13)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -96,9 +96,10 @@ class Worker:
         }
         self._planners = ThreadPoolExecutor(_PLAN_THREADS, "plan")
         self.tenure: Tenure | None = None
+        self.is_outdated = False
 
     def run(self, tenure: Tenure) -> None:
-        """Work until `stop` is called from a signal handler or another thread, then end politely."""
+        """Work until another thread calls `stop`, then end politely."""
         self.tenure = tenure
         threads = [
             threading.Thread(target=loop, name=loop.__name__, args=(self._database, self._stop, self.wake), daemon=True)
@@ -113,7 +114,7 @@ class Worker:
             self._end(tenure)
 
     def stop(self) -> None:
-        """Ask the worker to end; safe in a signal handler."""
+        """Ask the worker to end. Not for a signal handler itself: it takes locks that the interrupted thread may hold."""
         self._stop.set()
         self._wake.set()
 
@@ -252,6 +253,12 @@ class Worker:
             constraint = error.constraint if isinstance(error, FenceRefused) else "signer_fence"
             detail = error.detail if isinstance(error, FenceRefused) else str(error)
             REFUSED.labels(constraint).inc()
+            if constraint == "fence_epoch":
+                # P27: the schema has moved past this release. Leases are given back, not dropped, and the process ends.
+                log.critical("this release does not fit the database any more: ending", extra=fields)
+                self.is_outdated = True
+                self.stop()
+                return
             log.warning("a stale write was refused", extra={**fields, "constraint": constraint})
             self._tenure().drop(lease, f"a write was refused by {constraint}")
             try:

@@ -119,7 +119,6 @@ class _Story:
 
     def _oversleep(self, sleeper: Process) -> None:
         say = self._teller.say
-        before = {line.execution_id for line in self._rows.lines() if line.nonce is not None}
         self._stage.arm(sleeper.name)
         self._wait("worker-2 to be paused just before it reserves a nonce", lambda: sleeper.paused)
         say(
@@ -130,9 +129,7 @@ class _Story:
         self._wait_holder("worker-3")
         mine = self._wait(
             "worker-3 to send that payment",
-            lambda: [
-                line for line in self._rows.lines() if line.sent_by == "worker-3" and line.execution_id not in before
-            ],
+            lambda: _with(self._rows.lines(), planned_by=sleeper.name, sent_by="worker-3"),
         )[0]
         say(
             f"The lease ran out, worker-3 took it and has sent {mine.strategy} of slot {_clock(mine)} as nonce {mine.nonce}."
@@ -146,6 +143,15 @@ class _Story:
             f"worker-2 woke up and went on where it had stopped: reserve a nonce for the same slot. The database refused "
             f"({refusal.constraint}: {refusal.detail}). With a lock and a timeout this would have been the second payment.",
             "green",
+        )
+
+        following = self._wait(
+            "the next slot",
+            lambda: [line for line in _with(self._rows.lines(), state="SUCCEEDED") if line.slot > mine.slot],
+        )[0]
+        say(
+            f"worker-2 stands by again; {following.strategy} of slot {_clock(following)} went out as nonce {following.nonce}, "
+            "as if nothing had happened."
         )
 
     def _close(self, *remaining: Process) -> bool:

@@ -59,7 +59,7 @@ def run(turn: Turn, client: ChainClient, signer: Signer) -> str | None:
                 accounts.record_opened(held)
                 parked = (
                     executions.park_after_reopening(held, request.why)
-                    if held.account_state == "halted" and _is_rewind(current)
+                    if held.account_state == "halted" and current.is_rewound
                     else 0
                 )
                 requests.answer(
@@ -116,14 +116,15 @@ def _close_foreign(turn: Turn, client: ChainClient, view: ChainView, entries: Se
     journaled = {e.nonce: e.hashes for e in entries}
     for nonce in unseen:
         hashes = [*{*nonce.hashes, *journaled.get(nonce.nonce, ())}]
-        if any(receipt is not None for receipt in client.receipts(hashes)):
+        witnesses = client.without_receipt(hashes, view.final.number)
+        if not witnesses:
             continue
         found = client.find_spending(
             turn.account.address, nonce.nonce, max(0, view.final.number - _SCAN_BLOCKS), view.final.number
         )
-        if found is not None and (
-            found.hash in hashes or _is_ours(turn, nonce, found.to, found.value_wei, found.data, found.access_list)
-        ):
+        if found is not None and found.hash in hashes:
+            continue  # ours, and a receipt that lags
+        if found is not None and _is_ours(turn, nonce, found.to, found.value_wei, found.data, found.access_list):
             with turn.database.transaction() as tx:
                 accounts.halt(
                     tx,
@@ -136,7 +137,7 @@ def _close_foreign(turn: Turn, client: ChainClient, view: ChainView, entries: Se
                 return
             attempts.supersede(held, [nonce.nonce])
             execution_id = reservations.close_foreign(
-                held, nonce.nonce, found.hash if found else None, view.final, turn.finality_rule, turn.endpoints
+                held, nonce.nonce, found.hash if found else None, view.final, turn.finality_rule, witnesses
             )
             executions.end_settled(held, [execution_id])
 
@@ -144,10 +145,6 @@ def _close_foreign(turn: Turn, client: ChainClient, view: ChainView, entries: Se
 def _is_ours(turn: Turn, nonce: Unseen, to: bytes | None, value_wei: int, data: bytes, access_list: AccessList) -> bool:
     digest = intent_digest(turn.account.chain_id, turn.account.address, to, value_wei, data, access_list)
     return digest in (nonce.intent_digest, turn.account.cancel_digest)
-
-
-def _is_rewind(account: Account) -> bool:
-    return "timeline" in (account.reason or "") or "restored" in (account.reason or "")
 
 
 def _wait(turn: Turn, why: str) -> str:

@@ -7,7 +7,10 @@ from sqlalchemy import text
 from executor.database import Held, Tx, expect
 from executor.records import Account
 
-_COLUMNS = "account_id, name, chain_id, address, cancel_digest, genesis_hash, first_nonce, state, reason, attention, max_in_flight"
+_COLUMNS = (
+    "account_id, name, chain_id, address, cancel_digest, genesis_hash, first_nonce, state, reason, attention, max_in_flight, "
+    "timeline <> current_timeline() AS is_rewound"
+)
 _LOAD = text(f"SELECT {_COLUMNS} FROM account WHERE name = ANY(:names) ORDER BY account_id")
 _GET = text(f"SELECT {_COLUMNS} FROM account WHERE account_id = :account")
 _WORK = text("""

@@ -39,11 +39,12 @@ SELECT r.nonce, a.seq, a.status, CASE WHEN d.due THEN a.raw END AS raw, a.hash, 
   LEFT JOIN LATERAL (SELECT x.seq, x.status, x.raw, x.hash, x.kind FROM attempt x
      WHERE (x.account_id, x.nonce) = (r.account_id, r.nonce) AND x.status IN ('SIGNED', 'SENT', 'MINED')
      ORDER BY x.status = 'MINED' DESC, x.seq DESC LIMIT 1) a ON true
-  LEFT JOIN LATERAL (SELECT a.status = 'SIGNED' OR (a.status = 'SENT' AND coalesce(
-       (SELECT max(b.last_at) FROM broadcast b WHERE (b.account_id, b.nonce, b.seq) = (r.account_id, r.nonce, a.seq))
-       <= greatest(clock_timestamp() - (CASE WHEN EXISTS (SELECT 1 FROM broadcast b WHERE (b.account_id, b.nonce, b.seq) = (r.account_id, r.nonce, a.seq)
-                                                            AND b.verdict IN ('accepted', 'already known')) THEN :again ELSE :soon END),
-                   (SELECT max(o.orphaned_at) FROM receipt o WHERE (o.account_id, o.nonce, o.seq) = (r.account_id, r.nonce, a.seq))), true)) AS due) d ON true
+  LEFT JOIN LATERAL (SELECT max(b.last_at) AS last_at, bool_or(b.verdict IN ('accepted', 'already known')) AS taken FROM broadcast b
+     WHERE (b.account_id, b.nonce, b.seq) = (r.account_id, r.nonce, a.seq) AND a.status = 'SENT') b ON true
+  LEFT JOIN LATERAL (SELECT a.status = 'SIGNED' OR (a.status = 'SENT' AND (b.last_at IS NULL
+       OR b.last_at <= clock_timestamp() - CASE WHEN b.taken THEN :again ELSE :soon END
+       OR b.last_at <= (SELECT max(o.orphaned_at) FROM receipt o
+                         WHERE (o.account_id, o.nonce, o.seq) = (r.account_id, r.nonce, a.seq) AND o.orphaned_at IS NOT NULL))) AS due) d ON true
  WHERE r.account_id = :account AND r.state = 'OPEN' ORDER BY r.nonce LIMIT :most)
 SELECT * FROM open
  WHERE due AND nonce < coalesce((SELECT min(nonce) FROM open WHERE seq IS NULL), 9223372036854775807) ORDER BY nonce

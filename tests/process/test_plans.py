@@ -24,23 +24,26 @@ def test_hostile_strategies_fail_after_three_tries_and_delay_nobody(install: Ins
     service.account("treasury")
     for name, (body, _) in _HOSTILE.items():
         service.strategy(name, body, account="hostile")
-    to = service.pays("rent")
+    to, neighbour_to = service.pays("rent"), service.pays("neighbour", account="hostile")
     service.register()
     service.start_worker("first")
     service.start_worker("second")
     bad = {name: service.trigger(name, "one") for name in _HOSTILE}
     service.wait(lambda: all(service.execution(e)["planning_attempts"] for e in bad.values()), "they are planned")
 
-    service.assert_paid_once(service.trigger("rent", "one"), to)
+    good = [service.trigger("rent", "one"), service.trigger("neighbour", "one")]
+    service.assert_paid_once(good[0], to)
+    service.assert_paid_once(good[1], neighbour_to)
 
-    assert "FAILED" not in {service.state(execution) for execution in bad.values()}
+    sent = max(service.attempts(execution)[0]["sent_at"] for execution in good)
     for name, execution in bad.items():
         service.wait_state(execution, "FAILED")
         row = service.execution(execution)
+        assert row["ended_at"] > sent
         assert row["planning_attempts"] == 3
         assert row["reason"].startswith("plan ")
         assert _HOSTILE[name][1] in row["reason"]
-    assert service.nonce(hostile.address) == 0
+    assert service.nonce(hostile.address) == 1
     assert service.account_row("hostile")["state"] == "open"
 
 

@@ -32,6 +32,8 @@ ETHER = 10**18
 GWEI = 10**9
 PATIENCE_SECONDS = 30.0
 """How long a test waits for what a slow machine may take long to do; what is timed says so itself."""
+_EXPECTED_ENDS = {None, 0, -9}
+"""Running, politely ended, killed."""
 _HEAD = "import os, time\nfrom executor.strategy import Call, Context, Plan, in_order, nothing, together\n\n\n"
 
 
@@ -228,9 +230,17 @@ class Service:
     # Waiting
 
     def wait(self, condition: Callable[[], object], what: str, seconds: float = PATIENCE_SECONDS) -> None:
-        """Poll until `condition` is true. Raises AssertionError that shows where everything stands."""
+        """Poll until `condition` is true. Raises AssertionError that shows where everything stands.
+
+        Does not wait on when a worker has ended in a way that no test asks for.
+        """
+
+        def is_met_or_lost() -> object:
+            return condition() or any(worker.exit_code not in _EXPECTED_ENDS for worker in self.workers)
+
         try:
-            wait_for(condition, seconds, what)
+            wait_for(is_met_or_lost, seconds, what)
+            assert condition(), f"a worker failed while waiting: {what}"
         except AssertionError as error:
             raise AssertionError(f"{error}\n{self.describe()}") from None
 

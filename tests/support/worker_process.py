@@ -14,6 +14,7 @@ import signal
 import subprocess
 import sys
 import time
+import traceback
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -151,5 +152,8 @@ def _run(name: str, config: str, log: str, environment: Mapping[str, str]) -> No
     except ExecutorError as error:
         print(error, file=sys.stderr, flush=True)
         code = 2
+    except BaseException:
+        traceback.print_exc()
+        code = 1
     sys.stderr.flush()
     os._exit(code)
