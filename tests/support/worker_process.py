@@ -16,6 +16,7 @@ import sys
 import time
 import traceback
 from collections.abc import Callable, Mapping
+from multiprocessing import forkserver
 from pathlib import Path
 
 from tests.support.devnet import ROOT
@@ -138,6 +139,8 @@ def _die_with_parent() -> None:
 def _run(name: str, config: str, log: str, environment: Mapping[str, str]) -> None:
     """In the forked process: what `fenced run` does."""
     _die_with_parent()
+    # The server ends when this pipe has no writer left: pytest must be the only one.
+    os.close(forkserver._forkserver._forkserver_alive_fd)  # type: ignore[attr-defined]
     output = os.open(log, os.O_CREAT | os.O_WRONLY | os.O_APPEND, 0o600)
     os.dup2(output, 1)
     os.dup2(output, 2)
