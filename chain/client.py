@@ -9,11 +9,10 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
-from eth_hash.auto import keccak
-
 from chain import answers
 from chain.answers import Estimate, EstimateCall, Spending
 from chain.errors import ChainError, Inconsistent, Malformed, RpcError, Unavailable, WrongChain
+from chain.keccak import keccak
 from chain.rpc import Call, Result, Rpc
 from chain.sending import send_to
 from chain.submission import SendAnswer

@@ -1,9 +1,9 @@
 """Signatures on secp256k1: their range, and whose they are."""
 
 from coincurve import PublicKey
-from eth_hash.auto import keccak
 
 from chain.errors import InvalidTransaction
+from chain.keccak import keccak
 
 SECP256K1_N = 0xFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFEBAAEDCE6AF48A03BBFD25E8CD0364141
 HALF_N = SECP256K1_N // 2

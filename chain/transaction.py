@@ -8,11 +8,10 @@ sender, so what comes back from a key, a remote signer or a table can be compare
 from dataclasses import dataclass, field
 from typing import cast
 
-from eth_hash.auto import keccak
-
 from chain import rlp
 from chain.access_list import AccessList, check_access_list, decode_access_list, encode_access_list
 from chain.errors import InvalidTransaction
+from chain.keccak import keccak
 from chain.signature import check_signature, recover
 
 __all__ = [

@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
 
-from eth_hash.auto import keccak
-
 from chain.errors import ChainError
+from chain.keccak import keccak
 
 
 class InvalidAddress(ChainError, ValueError):

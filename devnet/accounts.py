@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 
 from coincurve import PrivateKey
-from eth_hash.auto import keccak
 
 from devnet import rlp_coding
+from devnet.keccak import keccak
 from devnet.rlp_coding import Item, integer
 from devnet.transaction import ACCESS_LIST, DYNAMIC_FEE, LEGACY, Transaction, decode
 

@@ -4,10 +4,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 
-from eth_hash.auto import keccak
-
 from devnet import rlp_coding
 from devnet.engine import Log
+from devnet.keccak import keccak
 from devnet.rlp_coding import Item, integer
 from devnet.transaction import LEGACY, Transaction
 from devnet.trie import EMPTY_ROOT

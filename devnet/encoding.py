@@ -2,9 +2,8 @@
 
 import re
 
-from eth_hash.auto import keccak
-
 from devnet.errors import InvalidParams
+from devnet.keccak import keccak
 
 ADDRESS_BYTES = 20
 HASH_BYTES = 32

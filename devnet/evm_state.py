@@ -1,8 +1,7 @@
 """The world under the names py-evm's opcodes call. py-evm passes some arguments by keyword, so its names are kept."""
 
-from eth_hash.auto import keccak
-
 from devnet.engine import BlockContext
+from devnet.keccak import keccak
 from devnet.world import World
 
 PRECOMPILE_LIMIT = 0x12  # Prague has 0x01 to 0x11

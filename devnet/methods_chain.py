@@ -3,12 +3,11 @@
 import sys
 from collections.abc import Sequence
 
-from eth_hash.auto import keccak
-
 from devnet import shapes
 from devnet.block_reference import Reference, lookup
 from devnet.blocks import Block, Receipt
 from devnet.encoding import data, parse_quantity, quantity
+from devnet.keccak import keccak
 from devnet.node import Node
 from devnet.params import Params
 from devnet.registry import Methods

@@ -4,12 +4,11 @@ import heapq
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from eth_hash.auto import keccak
-
 from devnet.blocks import Block, Header, Receipt, bloom
 from devnet.chain import Chain
 from devnet.clock import Clock
 from devnet.engine import BlockContext, Engine
+from devnet.keccak import keccak
 from devnet.pool import Pool
 from devnet.state_root import StateRoot
 from devnet.transaction import Transaction

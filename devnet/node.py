@@ -3,8 +3,6 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from eth_hash.auto import keccak
-
 from devnet.accounts import Account, development_accounts
 from devnet.blocks import Block
 from devnet.chain import Chain
@@ -12,6 +10,7 @@ from devnet.clock import Clock
 from devnet.engine import Engine
 from devnet.errors import DecodeError, Rejected, RpcError
 from devnet.feed import Arrival, Feed, Notice
+from devnet.keccak import keccak
 from devnet.lane import Pooled
 from devnet.lazy_engine import LazyEngine
 from devnet.ledger import Event, Ledger

@@ -2,8 +2,7 @@
 
 from functools import lru_cache
 
-from eth_hash.auto import keccak
-
+from devnet.keccak import keccak
 from devnet.rlp_coding import encode, integer
 from devnet.trie import EMPTY_ROOT, Trie
 from devnet.world import World

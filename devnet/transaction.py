@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from coincurve import PublicKey
-from eth_hash.auto import keccak
 
 from devnet import rlp_coding
 from devnet.errors import DecodeError, Rejected
+from devnet.keccak import keccak
 from devnet.rlp_coding import Item, integer
 
 SECP256K1_ORDER = 0xFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFEBAAEDCE6AF48A03BBFD25E8CD0364141

@@ -3,12 +3,11 @@
 from dataclasses import dataclass
 from typing import Final
 
-from eth_hash.auto import keccak
-
 from devnet import rlp_coding
 from devnet.engine import BlockContext, Engine, Execution, Log, Message
 from devnet.evm_state import is_precompile
 from devnet.gas import MAX_INITCODE, floor_gas, intrinsic_gas
+from devnet.keccak import keccak
 from devnet.transaction import Transaction
 from devnet.world import World
 

@@ -7,9 +7,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from eth_hash.auto import keccak
-
 from devnet import rlp_coding
+from devnet.keccak import keccak
 
 EMPTY_ROOT = keccak(b"\x80")
 

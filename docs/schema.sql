@@ -607,6 +607,7 @@ CREATE TABLE public.attempt (
     signed_token bigint,
     sent_at timestamp with time zone,
     sent_token bigint,
+    resend_at timestamp with time zone,
     CONSTRAINT attempt_bytes CHECK ((((raw IS NULL) = (hash IS NULL)) AND ((raw IS NULL) = (signed_token IS NULL)) AND ((status <> ALL (ARRAY['SIGNED'::text, 'SENT'::text, 'MINED'::text, 'FINAL'::text])) OR (raw IS NOT NULL)) AND ((status <> ALL (ARRAY['DRAFT'::text, 'REFUSED'::text])) OR (raw IS NULL)))),
     CONSTRAINT attempt_fees CHECK (((tip)::numeric <= (max_fee)::numeric)),
     CONSTRAINT attempt_first CHECK (((kind <> 'SEND'::text) OR (seq = 0))),
@@ -963,12 +964,6 @@ ALTER TABLE ONLY public.execution
 ALTER TABLE ONLY public.execution
     ADD CONSTRAINT execution_pkey PRIMARY KEY (execution_id);
 
-ALTER TABLE ONLY public.execution
-    ADD CONSTRAINT execution_slot UNIQUE (strategy, slot, reissue_no);
-
-ALTER TABLE ONLY public.execution
-    ADD CONSTRAINT execution_trigger_key UNIQUE (strategy, trigger_key, reissue_no);
-
 ALTER TABLE ONLY public.history
     ADD CONSTRAINT history_pkey PRIMARY KEY (history_id);
 
@@ -1026,13 +1021,11 @@ ALTER TABLE ONLY signer.binding
 ALTER TABLE ONLY signer.signature
     ADD CONSTRAINT signature_pkey PRIMARY KEY (chain_id, address, nonce, sighash);
 
-CREATE INDEX attempt_live ON public.attempt USING btree (account_id, nonce) WHERE (status = ANY (ARRAY['DRAFT'::text, 'SIGNED'::text, 'SENT'::text, 'MINED'::text]));
-
 CREATE UNIQUE INDEX attempt_one_draft ON public.attempt USING btree (account_id, nonce) WHERE (status = 'DRAFT'::text);
 
 CREATE UNIQUE INDEX attempt_one_mined ON public.attempt USING btree (account_id, nonce) WHERE (status = ANY (ARRAY['MINED'::text, 'FINAL'::text]));
 
-CREATE INDEX execution_created ON public.execution USING btree (created_at);
+CREATE INDEX attempt_sendable ON public.attempt USING btree (account_id, nonce) WHERE (status = ANY (ARRAY['SIGNED'::text, 'SENT'::text]));
 
 CREATE INDEX execution_live ON public.execution USING btree (account_id, state) WHERE (state = ANY (ARRAY['PLANNED'::text, 'RUNNING'::text, 'PARKED'::text]));
 
@@ -1040,11 +1033,13 @@ CREATE INDEX execution_live_strategy ON public.execution USING btree (strategy) 
 
 CREATE INDEX execution_pending ON public.execution USING btree (account_id, due_at) WHERE (state = 'PENDING'::text);
 
+CREATE UNIQUE INDEX execution_slot ON public.execution USING btree (strategy, slot, reissue_no) WHERE (slot IS NOT NULL);
+
 CREATE INDEX execution_strategy_created ON public.execution USING btree (strategy, created_at);
 
-CREATE INDEX history_subject ON public.history USING btree (kind, subject);
+CREATE UNIQUE INDEX execution_trigger_key ON public.execution USING btree (strategy, trigger_key, reissue_no) WHERE (trigger_key IS NOT NULL);
 
-CREATE INDEX intent_digest_lookup ON public.intent USING btree (digest);
+CREATE INDEX history_subject ON public.history USING btree (kind, subject);
 
 CREATE UNIQUE INDEX nonce_reservation_once ON public.nonce_reservation USING btree (once) WHERE ((once IS NOT NULL) AND (effect IS NOT FALSE));
 
@@ -1082,7 +1077,7 @@ CREATE TRIGGER change BEFORE UPDATE ON public.attempt FOR EACH ROW EXECUTE FUNCT
 
 ALTER TABLE public.attempt ENABLE ALWAYS TRIGGER change;
 
-CREATE TRIGGER change BEFORE UPDATE ON public.execution FOR EACH ROW EXECUTE FUNCTION public.execution_change();
+CREATE TRIGGER change BEFORE UPDATE OF execution_id, strategy, slot, trigger_key, reissue_no, account_id, revision, input, payload_digest, created_at, state, plan_order, steps, steps_effective ON public.execution FOR EACH ROW EXECUTE FUNCTION public.execution_change();
 
 ALTER TABLE public.execution ENABLE ALWAYS TRIGGER change;
 

@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Callable
+from concurrent.futures import Executor, wait
 from dataclasses import dataclass, field
 
 from chain.client import ChainClient
@@ -35,12 +36,13 @@ def tick(
     client: ChainClient,
     signer: Signer,
     progress: Progress,
+    senders: Executor,
     has_requests: bool,
     may_go_on: Callable[[], bool],
 ) -> None:
     """Do what can be done for the account now.
 
-    `may_go_on` is asked between stages: without trust in the lease nothing new is begun.
+    `senders` runs the hand-over beside the rest. `may_go_on` is asked between stages: without trust in the lease nothing new is begun.
 
     Raises:
         FenceRefused, StaleFence: the lease has passed to another holder.
@@ -71,12 +73,16 @@ def tick(
     for _ in range(_ROUNDS):
         if not may_go_on():
             return
-        moved = 0 if halted else reserve.run(turn, client, view)
-        if not may_go_on():
-            return
-        # After a rewind not even a cancel is signed: it could kill a payment whose row is lost (P16).
-        moved += 0 if state.is_rewound else sign.run(turn, signer, view, halted)
-        sent = broadcast.run(turn, client, halted)
+        # What the round before has signed goes out while this one reserves and signs: the wait for the node is free.
+        sending = senders.submit(broadcast.run, turn, client, halted)
+        try:
+            moved = 0 if halted else reserve.run(turn, client, view)
+            # After a rewind not even a cancel is signed: it could kill a payment whose row is lost (P16).
+            if may_go_on() and not state.is_rewound:
+                moved += sign.run(turn, signer, view, halted)
+        finally:
+            wait([sending])
+        sent = sending.result()
         SENT.labels(turn.account.name).inc(sent)
         if moved + sent == 0:
             return

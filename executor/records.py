@@ -164,8 +164,10 @@ def access_list_json(access_list: AccessList) -> list[list[Any]]:
     return [["0x" + address.hex(), ["0x" + key.hex() for key in keys]] for address, keys in access_list]
 
 
-def access_list_from(stored: list[list[Any]]) -> AccessList:
-    """The access list that `access_list_json` stored."""
+def access_list_from(stored: list[list[Any]] | None) -> AccessList:
+    """The access list that `access_list_json` stored; None is the empty one."""
+    if stored is None:
+        return ()
     return tuple(
         (bytes.fromhex(address[2:]), tuple(bytes.fromhex(key[2:]) for key in keys)) for address, keys in stored
     )

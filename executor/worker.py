@@ -94,6 +94,7 @@ class Worker:
         self._tickers = {
             s.client.name: ThreadPoolExecutor(_TICK_THREADS, f"tick-{s.client.name}") for s in served.values()
         }
+        self._senders = ThreadPoolExecutor(_TICK_THREADS * max(1, len(self._tickers)), "send")
         self._planners = ThreadPoolExecutor(_PLAN_THREADS, "plan")
         self.tenure: Tenure | None = None
         self.is_outdated = False
@@ -213,6 +214,7 @@ class Worker:
                     served.client,
                     self._signer,
                     desk.progress,
+                    self._senders,
                     has_requests,
                     lambda: tenure.is_trusted(lease),
                 )
@@ -281,6 +283,7 @@ class Worker:
         self._pool.close()
         while self.working() and boottime() < deadline:
             time.sleep(0.01)
+        self._senders.shutdown(wait=False, cancel_futures=True)
         tenure.stop()
 
     def _tenure(self) -> Tenure:

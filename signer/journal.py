@@ -9,6 +9,7 @@ from typing import Any
 
 from sqlalchemy import Connection, text
 
+from signer.arrays import array_literal
 from signer.errors import SignerError
 from signer.guard import Bound, Past
 from signer.request import Fence, JournalEntry, Kind
@@ -93,6 +94,10 @@ _STORED = text("""
 
 _FENCE = text("SELECT fence FROM signer.account WHERE chain_id = :chain_id AND address = :address")
 
+_TYPES = {
+    "nonces": "bigint", "executions": "text", "steps": "int", "digests": "bytea", "types": "smallint", "states": "text",
+    "sighashes": "bytea", "kinds": "text", "max_fees": "numeric", "tips": "numeric", "gas": "numeric", "raws": "bytea", "hashes": "bytea",
+}  # fmt: skip
 _ENTRIES = text("""
     SELECT b.nonce, b.execution_id, b.step, b.state, b.digest,
            coalesce(array_agg(s.hash ORDER BY s.at) FILTER (WHERE s.hash IS NOT NULL), CAST('{}' AS bytea[])) AS hashes
@@ -121,12 +126,12 @@ def histories(
     account = _account(fence)
     executions, numbers = [item[0] for item in steps], [item[1] for item in steps]
     rows = connection.execute(
-        _BINDINGS, account | {"nonces": list(nonces), "executions": executions, "steps": numbers}
+        _BINDINGS, account | _arrays(nonces=list(nonces), executions=executions, steps=numbers)
     ).all()
     if not rows:
         return []
     signatures: dict[int, list[Past]] = {row.nonce: [] for row in rows}
-    for row in connection.execute(_SIGNATURES, account | {"nonces": list(signatures)}):
+    for row in connection.execute(_SIGNATURES, account | _arrays(nonces=list(signatures))):
         fees = int(row.max_fee_wei), int(row.tip_wei), int(row.gas)
         signatures[row.nonce].append(Past(row.sighash, Kind(row.kind), *fees, row.raw, row.hash))
     return [
@@ -137,7 +142,7 @@ def histories(
 
 def bind(connection: Connection, fence: Fence, bindings: Sequence[Bound]) -> None:
     """Bind nonces that were free."""
-    columns = {
+    columns: dict[str, Sequence[Any]] = {
         "nonces": [bound.nonce for bound in bindings],
         "executions": [bound.execution_id for bound in bindings],
         "steps": [bound.step for bound in bindings],
@@ -145,18 +150,17 @@ def bind(connection: Connection, fence: Fence, bindings: Sequence[Bound]) -> Non
         "types": [bound.type for bound in bindings],
         "states": ["cancel" if bound.cancelled else "intent" for bound in bindings],
     }
-    _write(connection, _BIND, _account(fence) | columns, len(bindings))
+    _write(connection, _BIND, _account(fence) | _arrays(**columns), len(bindings))
 
 
 def cancel(connection: Connection, fence: Fence, nonces: Sequence[int]) -> None:
     """Turn bindings from intent to cancel, for ever."""
-    _write(connection, _CANCEL, _account(fence) | {"nonces": list(nonces)}, len(nonces))
+    _write(connection, _CANCEL, _account(fence) | _arrays(nonces=list(nonces)), len(nonces))
 
 
 def order(connection: Connection, fence: Fence, orders: Sequence[Order]) -> None:
     """Record that these signatures are about to be made."""
-    columns = {
-        "token": fence.token,
+    columns: dict[str, Sequence[Any]] = {
         "nonces": [item.nonce for item in orders],
         "sighashes": [item.sighash for item in orders],
         "kinds": [item.kind.value for item in orders],
@@ -164,7 +168,7 @@ def order(connection: Connection, fence: Fence, orders: Sequence[Order]) -> None
         "tips": [item.tip_wei for item in orders],
         "gas": [item.gas for item in orders],
     }
-    _write(connection, _ORDER, _account(fence) | columns, len(orders))
+    _write(connection, _ORDER, _account(fence) | {"token": fence.token} | _arrays(**columns), len(orders))
 
 
 def store(
@@ -174,8 +178,8 @@ def store(
 
     Where somebody else was first, that is theirs: a key that signs differently every time still has one outcome.
     """
-    keys = {"nonces": [nonce for nonce, _ in made], "sighashes": [sighash for _, sighash in made]}
-    values = {"raws": [raw for raw, _ in made.values()], "hashes": [hash_ for _, hash_ in made.values()]}
+    keys = _arrays(nonces=[nonce for nonce, _ in made], sighashes=[sighash for _, sighash in made])
+    values = _arrays(raws=[raw for raw, _ in made.values()], hashes=[hash_ for _, hash_ in made.values()])
     if connection.execute(_STORE, _account(fence) | keys | values).rowcount == len(made):
         return made
     rows = connection.execute(_STORED, _account(fence) | keys)
@@ -192,6 +196,10 @@ def entries(connection: Connection, chain_id: int, address: bytes, since_nonce: 
     """What the journal knows about each nonce from `since_nonce` on, in order."""
     rows = connection.execute(_ENTRIES, {"chain_id": chain_id, "address": address, "since": since_nonce})
     return [JournalEntry(r.nonce, r.execution_id, r.step, r.state, r.digest, tuple(r.hashes)) for r in rows]
+
+
+def _arrays(**columns: Sequence[Any]) -> dict[str, str]:
+    return {name: array_literal(_TYPES[name], values) for name, values in columns.items()}
 
 
 def _account(fence: Fence) -> dict[str, Any]:

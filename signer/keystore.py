@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from Crypto.Cipher import AES
-from eth_hash.auto import keccak
 
+from chain.keccak import keccak
 from chain.transaction import UnsignedTransaction
 from signer import secretfile
 from signer.errors import KeyRefused

@@ -2,9 +2,8 @@
 
 from dataclasses import dataclass
 
-from chain.transaction import UnsignedTransaction
 from chain.types import checksum
-from signer.request import Kind, SignRequest, is_cancel
+from signer.request import Kind, SignRequest
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,27 +30,31 @@ class Policy:
         """
         tx = request.transaction
         cancel = request.kind is Kind.CANCEL
-        refusal = self._fees(tx, cancel=cancel)
+        refusal = self.check_offer(tx.gas, tx.max_fee_wei, tx.tip_wei, tx.type, cancel=cancel)
         if refusal is None and not cancel:
-            refusal = self._call(tx, address)
+            refusal = self.check_call(tx.to, tx.value_wei, tx.data, address)
         return refusal
 
-    def _fees(self, tx: UnsignedTransaction, *, cancel: bool) -> str | None:
-        over = _over("fee", tx.max_fee_wei, self.max_fee_per_gas_wei, cancel=cancel)
-        if over is None and tx.type == 2:
-            over = _over("tip", tx.tip_wei, self.max_priority_fee_per_gas_wei, cancel=cancel)
-        if over is None and self.max_gas is not None and tx.gas > self.max_gas:
-            over = f"the policy allows {self.max_gas} gas, and {tx.gas} was asked for"
+    def check_offer(
+        self, gas: int, max_fee_wei: int, tip_wei: int, transaction_type: int, *, cancel: bool = False
+    ) -> str | None:
+        """What forbids these fees and this gas limit, as one sentence; None if nothing does."""
+        over = _over("fee", max_fee_wei, self.max_fee_per_gas_wei, cancel=cancel)
+        if over is None and transaction_type == 2:
+            over = _over("tip", tip_wei, self.max_priority_fee_per_gas_wei, cancel=cancel)
+        if over is None and self.max_gas is not None and gas > self.max_gas:
+            over = f"the policy allows {self.max_gas} gas, and {gas} was asked for"
         return over
 
-    def _call(self, tx: UnsignedTransaction, address: bytes | None) -> str | None:
-        if self.max_value_wei is not None and tx.value_wei > self.max_value_wei:
-            return f"the policy allows a value of {self.max_value_wei} wei, and {tx.value_wei} was asked for"
-        if tx.to is None:
+    def check_call(self, to: bytes | None, value_wei: int, data: bytes, address: bytes | None = None) -> str | None:
+        """What forbids this call, as one sentence; None if nothing does. `to` is None for a creation."""
+        if self.max_value_wei is not None and value_wei > self.max_value_wei:
+            return f"the policy allows a value of {self.max_value_wei} wei, and {value_wei} was asked for"
+        if to is None:
             return None if self.allow_create else "the policy does not allow contract creations"
-        if self.allowed_to is not None and tx.to not in self.allowed_to:
-            return f"the policy does not allow {checksum(tx.to)} as a recipient"
-        if address is not None and is_cancel(tx, address):
+        if self.allowed_to is not None and to not in self.allowed_to:
+            return f"the policy does not allow {checksum(to)} as a recipient"
+        if to == address and value_wei == 0 and not data:
             return (
                 "an intent that sends nothing to its own account reads as a cancel and is not signed as anything else"
             )

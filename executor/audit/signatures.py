@@ -3,9 +3,8 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from eth_hash.auto import keccak
-
 from chain.errors import InvalidTransaction
+from chain.keccak import keccak
 from chain.transaction import SignedTransaction, decode, intent_digest
 from executor.audit.reading import Check, Range, Slice
 from executor.audit.report import Findings

@@ -8,9 +8,8 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from eth_hash.auto import keccak
-
 from chain.errors import ChainError
+from chain.keccak import keccak
 from chain.rpc import Rpc
 from chain.types import checksum
 from executor import config, embedded, migration, registration

@@ -5,12 +5,10 @@ The attempts table is the only source of bytes. Every answer is a verdict; none 
 
 import logging
 from collections.abc import Mapping, Sequence
-from datetime import timedelta
-
-from eth_hash.auto import keccak
 
 from chain.client import ChainClient
-from chain.submission import SendAnswer
+from chain.keccak import keccak
+from chain.submission import SendAnswer, Verdict
 from executor.crashpoints import CrashPoint
 from executor.errors import StaleState
 from executor.records import Sendable
@@ -19,28 +17,30 @@ from executor.turn import Turn
 
 log = logging.getLogger("fenced.broadcast")
 _BATCH = 1000
-_SOON = timedelta(seconds=1)
+_SOON_SECONDS = 1.0
+_TAKEN = (Verdict.ACCEPTED, Verdict.ALREADY_KNOWN)
 
 
 def run(turn: Turn, client: ChainClient, halted: bool) -> int:
     """Hand over what is due of the contiguous prefix of signed nonces, in order; how many were handed over."""
     with turn.database.read() as tx:
-        due = attempts.select_sendable(
-            tx, turn.account.account_id, _BATCH, timedelta(seconds=turn.rebroadcast_seconds), _SOON, halted
-        )
+        due = attempts.select_sendable(tx, turn.account.account_id, _BATCH, halted)
     if not due:
         return 0
     for sendable in due:
         _check_bytes(sendable)
     answers = client.send([sendable.raw for sendable in due])
     turn.crash(CrashPoint.BROADCAST_SENT)
+    # Bytes that no node has taken are due again soon, the others after the rebroadcast interval.
+    taken = [any(given[i].verdict in _TAKEN for given in answers.values()) for i in range(len(due))]
+    waits = [turn.rebroadcast_seconds if is_taken else _SOON_SECONDS for is_taken in taken]
     verdicts = [
         (sendable.nonce, sendable.seq, endpoint, answer.verdict.value, answer.detail)
         for endpoint, given in answers.items()
         for sendable, answer in zip(due, given, strict=True)
     ]
     with turn.hold() as held:
-        attempts.record_sent(held, [(s.nonce, s.seq) for s in due if s.status == "SIGNED"])
+        attempts.record_sent(held, [(s.nonce, s.seq, wait) for s, wait in zip(due, waits, strict=True)])
         attempts.record_verdicts(held, verdicts)
     turn.crash(CrashPoint.BROADCAST_RECORDED)
     _tell(turn, due, answers)

@@ -17,7 +17,7 @@ from executor.strategy_values import NothingToDo, PlanFailed, Planned, PlanOutco
 from executor.turn import Turn, record_in_halves
 
 log = logging.getLogger("fenced.plan")
-_BATCH = 100
+_BATCH = 250
 _TRIES = 3
 _RETRY_SECONDS = (1.0, 5.0)
 

@@ -17,6 +17,8 @@ from signer.request import JournalEntry
 from signer.service import Signer
 
 _SCAN_BLOCKS = 512
+_LOOK_BACK = 256
+"""How far below the oldest open nonce journal and rows are compared: older ones are closed with their witness."""
 
 
 def run(turn: Turn, client: ChainClient, signer: Signer) -> str | None:
@@ -31,11 +33,14 @@ def run(turn: Turn, client: ChainClient, signer: Signer) -> str | None:
     genesis = client.check_identity()
     with turn.database.read() as tx:
         witness = reservations.witness(tx, account.account_id)
-        bound = reservations.bound_steps(tx, account.account_id, 0)
+        since = max(
+            0, (witness.oldest_open if witness.oldest_open is not None else (witness.highest or 0)) - _LOOK_BACK
+        )
+        bound = reservations.bound_steps(tx, account.account_id, since)
         waiting = requests.select_waiting(tx, account.account_id)
         current = accounts.get(tx, account.account_id)
     view = client.view(account.address)
-    entries = signer.journal(account.chain_id, account.address, 0)
+    entries = signer.journal(account.chain_id, account.address, since)
     ground = _ground(current, genesis, client, view, witness, bound, entries)
     if ground is None and current.first_nonce is None and view.nonce_pending != view.nonce_latest:
         return _wait(

@@ -12,7 +12,6 @@ from itertools import groupby
 from chain.answers import Estimate
 from chain.client import ChainClient
 from chain.fees import Fees, quote
-from chain.transaction import UnsignedTransaction
 from chain.types import ChainView
 from executor.crashpoints import CrashPoint
 from executor.database import Refused
@@ -20,10 +19,9 @@ from executor.records import Intent, NewReservation, Spent
 from executor.store import accounts, executions, plans, reservations
 from executor.turn import Turn, record_in_halves
 from executor.units import format_wei
-from signer.request import Kind, SignRequest
 
 log = logging.getLogger("fenced.reserve")
-_BATCH = 200
+_BATCH = 250
 _TYPE = 2
 _ESTIMATE_MARGIN = 6, 5
 """A gas limit is the estimate times 6/5: state may move between simulation and inclusion."""
@@ -173,24 +171,11 @@ def _price(
 def _policy(turn: Turn, news: Sequence[NewReservation]) -> str | None:
     """What the signer's policy would say, so that it costs no nonce to hear it."""
     for new in news:
-        intent = new.intent
-        transaction = UnsignedTransaction(
-            chain_id=turn.account.chain_id,
-            nonce=0,
-            type=_TYPE,
-            to=intent.recipient,
-            create=intent.creates,
-            value_wei=intent.value,
-            data=intent.data,
-            access_list=intent.access_list,
-            gas=new.gas,
-            max_fee_wei=new.max_fee,
-            tip_wei=new.tip,
+        refused = turn.policy.check_offer(new.gas, new.max_fee, new.tip, _TYPE) or turn.policy.check_call(
+            new.intent.recipient, new.intent.value, new.intent.data, turn.account.address
         )
-        request = SignRequest(intent.execution_id, intent.step, Kind.SEND, transaction, intent.digest)
-        refused = turn.policy.check(request, turn.account.address)
         if refused is not None:
-            return f"step {intent.step}: {refused}"
+            return f"step {new.intent.step}: {refused}"
     return None
 
 

@@ -13,7 +13,7 @@ from executor.turn import Turn
 from signer.request import Kind, RefusalReason, Refused, Signed, SignRequest
 from signer.service import Signer
 
-_BATCH = 200
+_BATCH = 250
 _CANCEL_GAS = 21_000
 
 

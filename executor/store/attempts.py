@@ -1,25 +1,26 @@
 """The attempts: signed variants of a reservation. Bytes are written once; status moves along the arrows of P1."""
 
 from collections.abc import Sequence
-from datetime import timedelta
 
 from sqlalchemy import text
 
 from executor.database import Held, Rows, Tx, expect
 from executor.records import Draft, Sendable, Watched, access_list_from
 
+# LATERAL … OFFSET 0: each row is looked up by its whole key, whatever the planner believes of a table it has no statistics of.
 _DRAFTS = text("""
-SELECT a.nonce, a.seq, a.kind, r.transaction_type, r.execution_id, r.step, r.intent_digest, i.recipient, i.creates, i.value, i.data, i.access_list,
+SELECT a.nonce, a.seq, a.kind, r.transaction_type, r.execution_id, r.step, r.intent_digest, i.recipient, i.creates, i.value, i.data, nullif(i.access_list, '[]'::jsonb) AS access_list,
        a.gas, a.max_fee, a.tip, s.max_fee AS signed_max_fee, s.tip AS signed_tip
-  FROM attempt a JOIN nonce_reservation r USING (account_id, nonce) JOIN intent i USING (execution_id, step)
+  FROM (SELECT * FROM attempt WHERE account_id = :account AND status = 'DRAFT' AND (NOT :cancels_only OR kind = 'CANCEL') ORDER BY nonce LIMIT :most) a
+ CROSS JOIN LATERAL (SELECT * FROM nonce_reservation n WHERE (n.account_id, n.nonce) = (a.account_id, a.nonce) AND n.state = 'OPEN' OFFSET 0) r
+ CROSS JOIN LATERAL (SELECT * FROM intent w WHERE (w.execution_id, w.step) = (r.execution_id, r.step) OFFSET 0) i
   LEFT JOIN LATERAL (SELECT max(x.max_fee) AS max_fee, max(x.tip) AS tip FROM attempt x
-                      WHERE (x.account_id, x.nonce) = (a.account_id, a.nonce) AND x.raw IS NOT NULL) s ON true
- WHERE a.account_id = :account AND a.status = 'DRAFT' AND r.state = 'OPEN' AND (NOT :cancels_only OR a.kind = 'CANCEL')
- ORDER BY a.nonce LIMIT :most
+                      WHERE (x.account_id, x.nonce) = (a.account_id, a.nonce) AND a.seq > 0 AND x.raw IS NOT NULL) s ON true
+ ORDER BY a.nonce
 """)
 _SIGNED = Rows(nonce="bigint", seq="smallint", raw="bytea", hash="bytea")
 _RECORD_SIGNED = text(f"""
-UPDATE attempt a SET status = 'SIGNED', raw = r.raw, hash = r.hash, signed_at = clock_timestamp(), signed_token = :token
+UPDATE attempt a SET status = 'SIGNED', raw = r.raw, hash = r.hash, signed_at = clock_timestamp(), signed_token = :token, resend_at = clock_timestamp()
   FROM {_SIGNED.sql} WHERE a.account_id = :account AND (a.nonce, a.seq) = (r.nonce, r.seq) AND a.status = 'DRAFT'
 """)
 _REFUSED = Rows(nonce="bigint", seq="smallint", reason="text", gas="bigint", max_fee="uint256", tip="uint256")
@@ -32,27 +33,23 @@ INSERT INTO attempt (account_id, nonce, seq, kind, cancel_digest, gas, max_fee, 
 SELECT :account, r.nonce, r.seq + 1, 'CANCEL', c.cancel_digest, r.gas, r.max_fee, r.tip, :token
   FROM {_REFUSED.sql} JOIN account c ON c.account_id = :account
 """)
+# The prefix ends at the first nonce that has a draft and no signed bytes: every open nonce has one or the other.
 _SENDABLE = text("""
-WITH open AS MATERIALIZED (
-SELECT r.nonce, a.seq, a.status, CASE WHEN d.due THEN a.raw END AS raw, a.hash, coalesce(d.due, false) AS due, a.kind, r.execution_id
-  FROM nonce_reservation r
-  LEFT JOIN LATERAL (SELECT x.seq, x.status, x.raw, x.hash, x.kind FROM attempt x
-     WHERE (x.account_id, x.nonce) = (r.account_id, r.nonce) AND x.status IN ('SIGNED', 'SENT', 'MINED')
-     ORDER BY x.status = 'MINED' DESC, x.seq DESC LIMIT 1) a ON true
-  LEFT JOIN LATERAL (SELECT max(b.last_at) AS last_at, bool_or(b.verdict IN ('accepted', 'already known')) AS taken FROM broadcast b
-     WHERE (b.account_id, b.nonce, b.seq) = (r.account_id, r.nonce, a.seq) AND a.status = 'SENT') b ON true
-  LEFT JOIN LATERAL (SELECT a.status = 'SIGNED' OR (a.status = 'SENT' AND (b.last_at IS NULL
-       OR b.last_at <= clock_timestamp() - CASE WHEN b.taken THEN :again ELSE :soon END
-       OR b.last_at <= (SELECT max(o.orphaned_at) FROM receipt o
-                         WHERE (o.account_id, o.nonce, o.seq) = (r.account_id, r.nonce, a.seq) AND o.orphaned_at IS NOT NULL))) AS due) d ON true
- WHERE r.account_id = :account AND r.state = 'OPEN' ORDER BY r.nonce LIMIT :most)
-SELECT * FROM open
- WHERE due AND nonce < coalesce((SELECT min(nonce) FROM open WHERE seq IS NULL), 9223372036854775807) ORDER BY nonce
+SELECT a.nonce, a.seq, a.status, a.raw, a.hash, a.kind, r.execution_id
+  FROM attempt a CROSS JOIN LATERAL (SELECT execution_id, state FROM nonce_reservation n WHERE (n.account_id, n.nonce) = (a.account_id, a.nonce) OFFSET 0) r
+ WHERE a.account_id = :account AND a.status IN ('SIGNED', 'SENT') AND a.resend_at <= (SELECT clock_timestamp()) AND r.state = 'OPEN'
+   AND NOT EXISTS (SELECT 1 FROM attempt n WHERE (n.account_id, n.nonce) = (a.account_id, a.nonce)
+                      AND (n.status = 'MINED' OR (n.seq > a.seq AND n.status IN ('SIGNED', 'SENT'))))
+   AND a.nonce < coalesce((SELECT min(d.nonce) FROM attempt d WHERE d.account_id = :account AND d.status = 'DRAFT'
+          AND NOT EXISTS (SELECT 1 FROM attempt o WHERE (o.account_id, o.nonce) = (d.account_id, d.nonce) AND o.status IN ('SIGNED', 'SENT', 'MINED'))),
+        9223372036854775807)
+ ORDER BY a.nonce LIMIT :most
 """)
-_SENT = Rows(nonce="bigint", seq="smallint")
+_SENT = Rows(nonce="bigint", seq="smallint", wait="float8")
 _RECORD_SENT = text(f"""
-UPDATE attempt a SET status = 'SENT', sent_at = coalesce(a.sent_at, clock_timestamp()), sent_token = coalesce(a.sent_token, :token)
-  FROM {_SENT.sql} WHERE a.account_id = :account AND (a.nonce, a.seq) = (r.nonce, r.seq) AND a.status = 'SIGNED'
+UPDATE attempt a SET status = 'SENT', sent_at = coalesce(a.sent_at, clock_timestamp()), sent_token = coalesce(a.sent_token, :token),
+       resend_at = clock_timestamp() + make_interval(secs => r.wait)
+  FROM {_SENT.sql} WHERE a.account_id = :account AND (a.nonce, a.seq) = (r.nonce, r.seq) AND a.status IN ('SIGNED', 'SENT')
 """)
 _VERDICT = Rows(nonce="bigint", seq="smallint", endpoint="text", verdict="text", detail="text")
 _RECORD_VERDICT = text(f"""
@@ -79,7 +76,7 @@ _FINALIZABLE = text(f"""{_WATCHED_COLUMNS}
 """)
 _MOVED = Rows(nonce="bigint", seq="smallint")
 _ORPHAN = text(f"""
-UPDATE attempt a SET status = 'SENT', sent_at = coalesce(a.sent_at, clock_timestamp()), sent_token = coalesce(a.sent_token, :token)
+UPDATE attempt a SET status = 'SENT', resend_at = clock_timestamp(), sent_at = coalesce(a.sent_at, clock_timestamp()), sent_token = coalesce(a.sent_token, :token)
   FROM {_MOVED.sql} WHERE a.account_id = :account AND (a.nonce, a.seq) = (r.nonce, r.seq) AND a.status = 'MINED'
 """)
 _MINE = text(f"""
@@ -123,15 +120,12 @@ def record_refused(held: Held, rows: Sequence[tuple[int, int, str, int, int, int
         expect(held.tx.execute(_INSERT_CANCEL, bound).rowcount, len(rows), "cancel drafts")
 
 
-def select_sendable(
-    tx: Tx, account_id: int, most: int, again: timedelta, soon: timedelta, halted: bool
-) -> list[Sendable]:
+def select_sendable(tx: Tx, account_id: int, most: int, halted: bool) -> list[Sendable]:
     """What is due to be handed over of the contiguous prefix of open nonces that have signed bytes, in order.
 
-    Bytes are due again after `again` when a node had taken them, after `soon` otherwise, and at once after a reorg.
     A halted account makes no first hand-over but of cancels (P16).
     """
-    rows = tx.execute(_SENDABLE, {"account": account_id, "most": most, "again": again, "soon": soon})
+    rows = tx.execute(_SENDABLE, {"account": account_id, "most": most})
     return [
         Sendable(row.nonce, row.seq, row.status, row.raw, row.hash, row.execution_id)
         for row in rows
@@ -139,14 +133,12 @@ def select_sendable(
     ]
 
 
-def record_sent(held: Held, rows: Sequence[tuple[int, int]]) -> None:
-    """SIGNED → SENT: rows of (nonce, seq)."""
+def record_sent(held: Held, rows: Sequence[tuple[int, int, float]]) -> None:
+    """SIGNED → SENT, or SENT once more: rows of (nonce, seq, seconds until the bytes are due again)."""
     if rows:
-        full = [{"nonce": n, "seq": s} for n, s in rows]
-        changed = held.tx.execute(
-            _RECORD_SENT, {**_SENT.bind(full), "account": held.account_id, "token": held.token}
-        ).rowcount
-        expect(changed, len(rows), "sent attempts")
+        full = [{"nonce": n, "seq": s, "wait": wait} for n, s, wait in rows]
+        bound = {**_SENT.bind(full), "account": held.account_id, "token": held.token}
+        expect(held.tx.execute(_RECORD_SENT, bound).rowcount, len(rows), "sent attempts")
 
 
 def record_verdicts(held: Held, rows: Sequence[tuple[int, int, str, str, str]]) -> None:

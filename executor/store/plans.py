@@ -30,10 +30,10 @@ SELECT r.execution_id, r.step, :account, r.once, r.recipient, r.creates, r.value
 # An ordered step is ready when the one before took effect for good, or is mined with success where the plan accepts that (P17).
 _READY = text("""
 SELECT e.execution_id, e.state, e.plan_order, e.steps, coalesce(e.expires_at <= (SELECT clock_timestamp()), false) AS expired, e.reason,
-       i.step, i.once, i.recipient, i.creates, i.value, i.data, i.access_list, i.gas, i.digest
+       i.step, i.once, i.recipient, i.creates, i.value, i.data, nullif(i.access_list, '[]'::jsonb) AS access_list, i.gas, i.digest
   FROM (SELECT * FROM execution WHERE account_id = :account AND (state = 'PLANNED' OR (state = 'RUNNING' AND plan_order <> 'together'))
          ORDER BY due_at, execution_id LIMIT :most) e
-  JOIN intent i USING (execution_id)
+  CROSS JOIN LATERAL (SELECT * FROM intent w WHERE w.execution_id = e.execution_id OFFSET 0) i
  WHERE NOT EXISTS (SELECT 1 FROM nonce_reservation r WHERE (r.execution_id, r.step) = (i.execution_id, i.step))
    AND NOT EXISTS (SELECT 1 FROM already_paid p WHERE (p.execution_id, p.step) = (i.execution_id, i.step))
    AND (e.plan_order = 'together' OR i.step = 0

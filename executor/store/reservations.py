@@ -70,13 +70,15 @@ SELECT r.nonce, r.intent_digest, array_agg(a.hash::bytea) FILTER (WHERE a.hash I
  GROUP BY r.account_id, r.nonce, r.intent_digest ORDER BY r.nonce
 """)
 _WITNESS = text("""
-SELECT (SELECT count(*) FROM nonce_reservation WHERE account_id = :account AND state = 'CLOSED') AS closed,
+SELECT coalesce((SELECT max(nonce) + 1 - a.first_nonce FROM nonce_reservation WHERE account_id = :account), 0)
+         - (SELECT count(*) FROM nonce_reservation WHERE account_id = :account AND state = 'OPEN') AS closed,
        (SELECT max(nonce) FROM nonce_reservation WHERE account_id = :account) AS highest,
        (SELECT min(nonce) FROM nonce_reservation WHERE account_id = :account AND state = 'OPEN') AS oldest_open,
        w.witness_number, w.witness_hash
-  FROM (SELECT 1) one LEFT JOIN LATERAL (
+  FROM account a LEFT JOIN LATERAL (
     SELECT witness_number, witness_hash FROM nonce_reservation WHERE account_id = :account AND state = 'CLOSED'
      ORDER BY witness_number DESC LIMIT 1) w ON true
+ WHERE a.account_id = :account
 """)
 
 

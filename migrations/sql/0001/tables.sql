@@ -112,8 +112,6 @@ CREATE TABLE execution (
   created_at timestamptz NOT NULL DEFAULT clock_timestamp(),
   planned_at timestamptz,
   ended_at timestamptz,
-  CONSTRAINT execution_slot UNIQUE (strategy, slot, reissue_no),
-  CONSTRAINT execution_trigger_key UNIQUE (strategy, trigger_key, reissue_no),
   CONSTRAINT execution_account UNIQUE (execution_id, account_id),
   CONSTRAINT execution_generation FOREIGN KEY (account_id, token) REFERENCES lease_generation,
   CONSTRAINT execution_origin CHECK ((slot IS NULL) <> (trigger_key IS NULL)),
@@ -126,9 +124,11 @@ CREATE TABLE execution (
   CONSTRAINT execution_parked_evidence CHECK (state <> 'PARKED' OR (evidence IS NOT NULL AND reason IS NOT NULL)),
   CONSTRAINT execution_told CHECK (state NOT IN ('SKIPPED', 'FAILED') OR reason IS NOT NULL)
 ) WITH (fillfactor = 70);
+-- Partial, so that each row stands in one of the two.
+CREATE UNIQUE INDEX execution_slot ON execution (strategy, slot, reissue_no) WHERE slot IS NOT NULL;
+CREATE UNIQUE INDEX execution_trigger_key ON execution (strategy, trigger_key, reissue_no) WHERE trigger_key IS NOT NULL;
 CREATE INDEX execution_pending ON execution (account_id, due_at) WHERE state = 'PENDING';
 CREATE INDEX execution_live ON execution (account_id, state) WHERE state IN ('PLANNED', 'RUNNING', 'PARKED');
-CREATE INDEX execution_created ON execution (created_at);
 CREATE INDEX execution_strategy_created ON execution (strategy, created_at);
 CREATE INDEX execution_live_strategy ON execution (strategy) WHERE state IN ('PENDING', 'PLANNED', 'RUNNING', 'PARKED');
 
@@ -152,7 +152,6 @@ CREATE TABLE intent (
   CONSTRAINT intent_generation FOREIGN KEY (account_id, token) REFERENCES lease_generation,
   CONSTRAINT intent_recipient CHECK ((recipient IS NULL) = creates)
 );
-CREATE INDEX intent_digest_lookup ON intent (digest);
 
 -- The fence stands here: one step owns one nonce for ever, one nonce carries one intent for ever (G2, G3).
 CREATE TABLE nonce_reservation (
@@ -214,6 +213,7 @@ CREATE TABLE attempt (
   signed_token bigint,
   sent_at timestamptz,
   sent_token bigint,
+  resend_at timestamptz,
   PRIMARY KEY (account_id, nonce, seq),
   CONSTRAINT attempt_reservation FOREIGN KEY (account_id, nonce) REFERENCES nonce_reservation (account_id, nonce),
   CONSTRAINT attempt_intent FOREIGN KEY (account_id, nonce, intent_digest) REFERENCES nonce_reservation (account_id, nonce, intent_digest),
@@ -232,7 +232,7 @@ CREATE TABLE attempt (
 ) WITH (fillfactor = 50);
 CREATE UNIQUE INDEX attempt_one_mined ON attempt (account_id, nonce) WHERE status IN ('MINED', 'FINAL');
 CREATE UNIQUE INDEX attempt_one_draft ON attempt (account_id, nonce) WHERE status = 'DRAFT';
-CREATE INDEX attempt_live ON attempt (account_id, nonce) WHERE status IN ('DRAFT', 'SIGNED', 'SENT', 'MINED');
+CREATE INDEX attempt_sendable ON attempt (account_id, nonce) WHERE status IN ('SIGNED', 'SENT');
 ALTER TABLE nonce_reservation ADD CONSTRAINT nonce_reservation_closed_by
   FOREIGN KEY (account_id, nonce, closed_seq) REFERENCES attempt (account_id, nonce, seq);
 

@@ -53,7 +53,9 @@ BEGIN
   END IF;
   RETURN NEW;
 END $$;
-CREATE TRIGGER change BEFORE UPDATE ON execution FOR EACH ROW EXECUTE FUNCTION execution_change();
+-- Not for what only counts or explains (planning_attempts, retry_at, reason): those statements name none of these columns.
+CREATE TRIGGER change BEFORE UPDATE OF execution_id, strategy, slot, trigger_key, reissue_no, account_id, revision, input, payload_digest,
+  created_at, state, plan_order, steps, steps_effective ON execution FOR EACH ROW EXECUTE FUNCTION execution_change();
 ALTER TABLE execution ENABLE ALWAYS TRIGGER change;
 
 -- P20: a slot that was pruned is refused by the insert itself, whoever inserts; revision and account are the strategy's.
