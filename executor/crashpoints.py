@@ -6,6 +6,7 @@ until somebody sends SIGCONT. The marker file is made first, so that the point f
 
 import os
 import signal
+import threading
 from collections.abc import Callable
 from enum import StrEnum
 from pathlib import Path
@@ -62,6 +63,7 @@ def hook_from(environment: dict[str, str]) -> CrashHook:
                 os.close(os.open(Path(marker), os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
             except FileExistsError:
                 return
-            os.kill(os.getpid(), what)
+            # To this very thread: it stops before its next step, while a signal to the process may stop it a little later.
+            signal.pthread_kill(threading.get_ident(), what)
 
     return fire

@@ -9,5 +9,15 @@ down_revision = None
 def upgrade() -> None:
     run_sql(
         revision,
-        ["tables", "hold", "guard", "transitions", "history", "signer_tables", "signer_functions", "signer_triggers", "installation"],
+        [
+            "tables",
+            "hold",
+            "guard",
+            "transitions",
+            "history",
+            "signer_tables",
+            "signer_functions",
+            "signer_triggers",
+            "installation",
+        ],
     )

@@ -20,7 +20,9 @@ def take(database: Database, account_ids: list[int], ttl: float = 60.0, floor: i
 
 def expire(database: Database, account_id: int) -> None:
     with database.transaction() as tx:
-        tx.exec_driver_sql("UPDATE lease SET expires_at = clock_timestamp() - interval '1 ms' WHERE account_id = %s", (account_id,))
+        tx.exec_driver_sql(
+            "UPDATE lease SET expires_at = clock_timestamp() - interval '1 ms' WHERE account_id = %s", (account_id,)
+        )
 
 
 def test_sixteen_workers_at_once_have_one_winner_for_each_account(open_database: Open, account_ids: list[int]) -> None:
@@ -47,7 +49,9 @@ def test_a_token_passes_every_mark_there_is(database: Database, account_ids: lis
     assert take(database, [three], floor=70)[0].token == 81
 
 
-def test_a_held_account_is_not_taken_and_an_expired_one_only_by_a_new_generation(database: Database, account_ids: list[int]) -> None:
+def test_a_held_account_is_not_taken_and_an_expired_one_only_by_a_new_generation(
+    database: Database, account_ids: list[int]
+) -> None:
     (lease,) = take(database, account_ids[:1])
     assert take(database, account_ids[:1]) == []
     expire(database, lease.account_id)
@@ -60,16 +64,22 @@ def test_a_held_account_is_not_taken_and_an_expired_one_only_by_a_new_generation
         assert leases.standing(tx, [lease, successor]) == {successor.account_id}
 
 
-def test_an_account_must_have_been_free_for_as_long_as_this_worker_waits(database: Database, account_ids: list[int]) -> None:
+def test_an_account_must_have_been_free_for_as_long_as_this_worker_waits(
+    database: Database, account_ids: list[int]
+) -> None:
     (account_id,) = account_ids[:1]
     expire(database, account_id)
     with database.transaction() as tx:
         assert leases.acquire(tx, {account_id: 0}, {account_id: 30.0}, "patient", 60.0, 1) == []
-        tx.exec_driver_sql("UPDATE lease SET expires_at = clock_timestamp() - interval '31 s' WHERE account_id = %s", (account_id,))
+        tx.exec_driver_sql(
+            "UPDATE lease SET expires_at = clock_timestamp() - interval '31 s' WHERE account_id = %s", (account_id,)
+        )
         assert len(leases.acquire(tx, {account_id: 0}, {account_id: 30.0}, "patient", 60.0, 1)) == 1
 
 
-def test_a_renewal_waits_for_no_record_transaction_and_a_takeover_does(open_database: Open, database: Database, account_ids: list[int]) -> None:
+def test_a_renewal_waits_for_no_record_transaction_and_a_takeover_does(
+    open_database: Open, database: Database, account_ids: list[int]
+) -> None:
     (lease,) = take(database, account_ids[:1])
     other = open_database("w2")
     with database.hold(lease.account_id, lease.token, lease.lease_id):
@@ -79,13 +89,17 @@ def test_a_renewal_waits_for_no_record_transaction_and_a_takeover_does(open_data
         # Overdue by now, say: the row is skipped as long as the record transaction is open.
         with other.transaction() as tx:
             tx.exec_driver_sql("SET LOCAL lock_timeout = '1ms'")
-            tx.exec_driver_sql("UPDATE lease SET expires_at = clock_timestamp() WHERE account_id = %s", (lease.account_id,))
+            tx.exec_driver_sql(
+                "UPDATE lease SET expires_at = clock_timestamp() WHERE account_id = %s", (lease.account_id,)
+            )
         assert take(other, [lease.account_id]) == []
     assert take(other, [lease.account_id])[0].token == 2
 
 
 @pytest.mark.parametrize("changed", [{"token": 2}, {"lease_id": uuid4()}], ids=["token", "lease id"])
-def test_hold_takes_the_very_generation_and_nothing_like_it(database: Database, account_ids: list[int], changed: dict[str, object]) -> None:
+def test_hold_takes_the_very_generation_and_nothing_like_it(
+    database: Database, account_ids: list[int], changed: dict[str, object]
+) -> None:
     (lease,) = take(database, account_ids[:1])
     other = replace(lease, **changed)  # type: ignore[arg-type]
     with pytest.raises(FenceRefused) as refused, database.hold(other.account_id, other.token, other.lease_id):
@@ -123,5 +137,11 @@ def test_every_holder_there_ever_was_is_kept(database: Database, account_ids: li
         (lease,) = take(database, account_ids[:1])
         expire(database, lease.account_id)
     with database.read() as tx:
-        found = tx.exec_driver_sql("SELECT token FROM lease_generation WHERE account_id = %s ORDER BY at", (account_ids[0],)).scalars().all()
+        found = (
+            tx.exec_driver_sql(
+                "SELECT token FROM lease_generation WHERE account_id = %s ORDER BY at", (account_ids[0],)
+            )
+            .scalars()
+            .all()
+        )
     assert found == [1, 2, 3]

@@ -14,13 +14,31 @@ from executor.store import executions
 from tests.lease.conftest import Open
 
 
-def strategy(database: Database, account_id: int, *, name: str = "s", since: timedelta = timedelta(minutes=5), **columns: Any) -> None:
-    row = {"misfire": "latest", "overlap": "allow", "every_seconds": 60.0, "schedule": None, "tzdata_version": None, **columns}
+def strategy(
+    database: Database, account_id: int, *, name: str = "s", since: timedelta = timedelta(minutes=5), **columns: Any
+) -> None:
+    row = {
+        "misfire": "latest",
+        "overlap": "allow",
+        "every_seconds": 60.0,
+        "schedule": None,
+        "tzdata_version": None,
+        **columns,
+    }
     with database.transaction() as tx:
         tx.exec_driver_sql(
             "INSERT INTO strategy (name, account_id, plan, schedule, every_seconds, timezone, misfire, overlap, params, revision, high_water_mark, next_due_at, tzdata_version)"
             " VALUES (%s, %s, 'm:f', %s, %s, 'UTC', %s, %s, '{}', 'r', clock_timestamp() - %s, clock_timestamp() - interval '1 s', %s)",
-            (name, account_id, row["schedule"], row["every_seconds"], row["misfire"], row["overlap"], since, row["tzdata_version"]),
+            (
+                name,
+                account_id,
+                row["schedule"],
+                row["every_seconds"],
+                row["misfire"],
+                row["overlap"],
+                since,
+                row["tzdata_version"],
+            ),
         )
 
 
@@ -29,7 +47,9 @@ def states(database: Database) -> list[tuple[str, str | None]]:
         return [tuple(row) for row in tx.exec_driver_sql("SELECT state, reason FROM execution ORDER BY slot")]  # type: ignore[misc]
 
 
-def test_eight_schedulers_at_once_make_one_row_a_slot(open_database: Open, database: Database, account_ids: list[int]) -> None:
+def test_eight_schedulers_at_once_make_one_row_a_slot(
+    open_database: Open, database: Database, account_ids: list[int]
+) -> None:
     strategy(database, account_ids[0], misfire="all")
     databases = [open_database(f"w{i}") for i in range(8)]
     gate = threading.Barrier(8)
@@ -44,7 +64,9 @@ def test_eight_schedulers_at_once_make_one_row_a_slot(open_database: Open, datab
     assert scheduler.materialise(database) == 0
 
 
-def test_after_downtime_the_newest_slot_runs_and_the_others_say_why_not(database: Database, account_ids: list[int]) -> None:
+def test_after_downtime_the_newest_slot_runs_and_the_others_say_why_not(
+    database: Database, account_ids: list[int]
+) -> None:
     strategy(database, account_ids[0])
     scheduler.materialise(database)
     found = states(database)
@@ -52,7 +74,9 @@ def test_after_downtime_the_newest_slot_runs_and_the_others_say_why_not(database
     assert {reason for state, reason in found if state == "SKIPPED"} == {"misfire_coalesced"}
 
 
-def test_a_slot_that_was_looked_at_is_never_looked_at_again_even_without_its_row(database: Database, account_ids: list[int]) -> None:
+def test_a_slot_that_was_looked_at_is_never_looked_at_again_even_without_its_row(
+    database: Database, account_ids: list[int]
+) -> None:
     strategy(database, account_ids[0])
     scheduler.materialise(database)
     with database.transaction() as tx:
@@ -60,7 +84,9 @@ def test_a_slot_that_was_looked_at_is_never_looked_at_again_even_without_its_row
         tx.exec_driver_sql("ALTER TABLE execution DISABLE TRIGGER ALL")
         tx.exec_driver_sql("DELETE FROM execution")
         tx.exec_driver_sql("ALTER TABLE execution ENABLE TRIGGER ALL")
-        tx.exec_driver_sql("UPDATE strategy SET pruned_through = high_water_mark, next_due_at = clock_timestamp() - interval '1 s'")
+        tx.exec_driver_sql(
+            "UPDATE strategy SET pruned_through = high_water_mark, next_due_at = clock_timestamp() - interval '1 s'"
+        )
     scheduler.materialise(database)
     assert states(database) == []
     with database.read() as tx:
@@ -92,7 +118,13 @@ def test_older_time_zone_data_leaves_a_strategy_alone(database: Database, accoun
 
 def test_the_payload_of_an_id_is_fixed(database: Database, account_ids: list[int]) -> None:
     strategy(database, account_ids[0])
-    row = {"execution_id": "s/id/k", "strategy": "s", "trigger_key": "k", "state": "PENDING", "due_at": datetime.now(UTC)}
+    row = {
+        "execution_id": "s/id/k",
+        "strategy": "s",
+        "trigger_key": "k",
+        "state": "PENDING",
+        "due_at": datetime.now(UTC),
+    }
     with database.transaction() as tx:
         assert executions.insert(tx, [{**row, "input": {"a": 1, "b": 2}}]) == ["s/id/k"]
         assert executions.insert(tx, [{**row, "input": {"a": 2}}]) == []

@@ -41,7 +41,9 @@ def test_leases_are_kept_by_renewal_well_past_their_length(database: Database, a
     first = {lease.account_id: lease for lease in holder.held()}
     with database.read() as tx:
         until(
-            lambda: tx.exec_driver_sql("SELECT min(renewed_at - acquired_at) > interval '3 s' FROM lease WHERE token > 0").scalar_one(),
+            lambda: tx.exec_driver_sql(
+                "SELECT min(renewed_at - acquired_at) > interval '3 s' FROM lease WHERE token > 0"
+            ).scalar_one(),
             "renewed past its length",
         )
     assert {lease.account_id: lease for lease in holder.held()} == first
@@ -54,7 +56,9 @@ def test_a_lease_somebody_else_took_is_dropped(open_database: Open, database: Da
     until(lambda: len(holder.held()) == 1, "the account is taken")
     (lease,) = holder.held()
     with open_database("thief").transaction() as tx:
-        tx.exec_driver_sql("UPDATE lease SET token = token + 5, lease_id = gen_random_uuid(), expires_at = clock_timestamp() + interval '1 h'")
+        tx.exec_driver_sql(
+            "UPDATE lease SET token = token + 5, lease_id = gen_random_uuid(), expires_at = clock_timestamp() + interval '1 h'"
+        )
     until(lambda: holder.held() == [], "the lost lease is noticed")
     assert not holder.is_trusted(lease)
     holder.stop()
@@ -70,7 +74,10 @@ def test_trust_ends_before_the_lease_when_renewals_fail(open_database: Open, acc
     database.engine.pool.connect = _refuse  # type: ignore[method-assign]  # the network, gone
     until(lambda: not holder.is_trusted(lease), "trust ran out")
     with open_database("judge").read() as tx:
-        left = tx.exec_driver_sql("SELECT expires_at > clock_timestamp() - interval '0.1 s' FROM lease WHERE account_id = %s", (lease.account_id,))
+        left = tx.exec_driver_sql(
+            "SELECT expires_at > clock_timestamp() - interval '0.1 s' FROM lease WHERE account_id = %s",
+            (lease.account_id,),
+        )
         assert left.scalar_one(), "trust ended no later than the lease"
     holder._stop.set()
 
@@ -100,7 +107,12 @@ tenure._stop.wait(60)
 
 
 def test_the_watchdog_ends_a_process_whose_work_does_not_stop(database_url: str, account_ids: list[int]) -> None:
-    process = subprocess.run([sys.executable, "-c", _STUBBORN, database_url, str(account_ids[0])], timeout=60, check=False, capture_output=True)
+    process = subprocess.run(
+        [sys.executable, "-c", _STUBBORN, database_url, str(account_ids[0])],
+        timeout=60,
+        check=False,
+        capture_output=True,
+    )
     assert process.returncode == EXIT_UNTRUSTED
 
 

@@ -26,7 +26,9 @@ def test_an_unmigrated_database_is_refused(empty_database: str) -> None:
         migration.check(empty_database)
 
 
-@pytest.mark.parametrize(("revision", "message"), [("0000", "run `fenced migrate`"), ("0002", "newer than this release's 0001")])
+@pytest.mark.parametrize(
+    ("revision", "message"), [("0000", "run `fenced migrate`"), ("0002", "newer than this release's 0001")]
+)
 def test_other_revisions_are_refused(database_url: str, revision: str, message: str) -> None:
     with plain_connection(database_url) as connection:
         connection.execute("UPDATE alembic_version SET version_num = %s", (revision,))
@@ -48,5 +50,3 @@ def test_every_trigger_fires_always(database_url: str) -> None:
             " JOIN pg_namespace n ON n.oid = c.relnamespace WHERE NOT tgisinternal AND tgenabled <> 'A' AND n.nspname IN ('public', 'signer')"
         ).fetchall()
     assert lax == []
-
-

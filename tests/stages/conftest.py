@@ -71,26 +71,55 @@ class Line:
         with self.database.read() as tx:
             return accounts.get(tx, self.account_id)
 
-    def execution(self, name: str, *calls: dict[str, Any], order: str = "together", expires_in: float | None = 3600.0) -> str:
+    def execution(
+        self, name: str, *calls: dict[str, Any], order: str = "together", expires_in: float | None = 3600.0
+    ) -> str:
         """A PLANNED execution with these calls, by the product's own stores."""
         execution_id = f"pay/id/{name}"
         due = datetime.now(UTC) - timedelta(seconds=100 - len(self.numbers))
         self.numbers.append(1)
-        rows = [{"execution_id": execution_id, "strategy": "pay", "trigger_key": name, "input": None, "state": "PENDING", "due_at": due,
-                 "expires_at": None if expires_in is None else datetime.now(UTC) + timedelta(seconds=expires_in)}]
+        rows = [
+            {
+                "execution_id": execution_id,
+                "strategy": "pay",
+                "trigger_key": name,
+                "input": None,
+                "state": "PENDING",
+                "due_at": due,
+                "expires_at": None if expires_in is None else datetime.now(UTC) + timedelta(seconds=expires_in),
+            }
+        ]
         head = self.view().head
         account = self.turn.account
         with self.database.transaction() as tx:
             assert executions.insert(tx, rows) == [execution_id]
-            revision = tx.exec_driver_sql("SELECT revision FROM execution WHERE execution_id = %s", (execution_id,)).scalar_one()
+            revision = tx.exec_driver_sql(
+                "SELECT revision FROM execution WHERE execution_id = %s", (execution_id,)
+            ).scalar_one()
         intents = []
         for step, call in enumerate(calls):
-            row = {"step": step, "once": None, "recipient": PAYEE, "creates": False, "value": 1, "data": b"", "access_list": (), "gas": 21_000, "label": None, **call}
+            row = {
+                "step": step,
+                "once": None,
+                "recipient": PAYEE,
+                "creates": False,
+                "value": 1,
+                "data": b"",
+                "access_list": (),
+                "gas": 21_000,
+                "label": None,
+                **call,
+            }
             digest = intent_digest(account.chain_id, account.address, row["recipient"], row["value"], row["data"], ())
             intents.append({"execution_id": execution_id, **row, "digest": digest})
         with self.turn.hold() as held:
             plans.insert(held, intents)
-            executions.record_planned(held, [{"execution_id": execution_id, "revision": revision, "plan_order": order, "steps": len(calls)}], head.number, head.hash)
+            executions.record_planned(
+                held,
+                [{"execution_id": execution_id, "revision": revision, "plan_order": order, "steps": len(calls)}],
+                head.number,
+                head.hash,
+            )
         return execution_id
 
     def reserve(self) -> int:
@@ -159,11 +188,15 @@ def line(devnet: Devnet, database_url: str, tmp_path: Path, monkeypatch: pytest.
     section = settings.accounts["treasury"]
     client = app.open_chain(settings, "local")
     policy = app.policy_of(section)
-    signer = Signer(database.engine, {(31337, section.address): app.open_backend(section)}, {(31337, section.address): policy})
+    signer = Signer(
+        database.engine, {(31337, section.address): app.open_backend(section)}, {(31337, section.address): policy}
+    )
     with database.transaction() as tx:
         (account,) = accounts.load(tx, ["treasury"])
         (lease,) = leases.acquire(tx, {account.account_id: 0}, {}, "stages", 600.0, 1)
-    turn = Turn(database, account, policy, client.finality, tuple(client.labels), lease.token, lease.lease_id, inert, 12.0)
+    turn = Turn(
+        database, account, policy, client.finality, tuple(client.labels), lease.token, lease.lease_id, inert, 12.0
+    )
     assert reconcile.run(turn, client, signer) is None
     yield Line(devnet, database, client, signer, turn)
     client.close()

@@ -8,8 +8,16 @@ from tests.stages.conftest import KEY, Line
 
 def foreign(line: Line, nonce: int, *, tip: int = 50 * 10**9, value: int = 5) -> str:
     """The key used elsewhere: a transaction that is none of ours."""
-    transaction = {"chainId": 31337, "nonce": nonce, "to": "0x" + "33" * 20, "value": value, "gas": 21_000, "maxFeePerGas": 90 * 10**9,
-                   "maxPriorityFeePerGas": tip, "type": 2}
+    transaction = {
+        "chainId": 31337,
+        "nonce": nonce,
+        "to": "0x" + "33" * 20,
+        "value": value,
+        "gas": 21_000,
+        "maxFeePerGas": 90 * 10**9,
+        "maxPriorityFeePerGas": tip,
+        "type": 2,
+    }
     transaction["to"] = "0x90F79bf6EB2c4f870365E785982E1f101E93b906"
     raw = EthAccount.sign_transaction(transaction, KEY).raw_transaction
     return str(line.devnet.rpc("eth_sendRawTransaction", "0x" + bytes(raw).hex()))
@@ -69,7 +77,9 @@ def test_a_nonce_a_stranger_used_is_closed_with_evidence_and_parks_the_execution
 
 
 def test_our_own_intent_under_an_unknown_hash_halts_and_stays_open(line: Line) -> None:
-    execution_id = line.execution("ours", {"value": 5, "recipient": bytes.fromhex("90F79bf6EB2c4f870365E785982E1f101E93b906")})
+    execution_id = line.execution(
+        "ours", {"value": 5, "recipient": bytes.fromhex("90F79bf6EB2c4f870365E785982E1f101E93b906")}
+    )
     line.reserve()
     line.sign()
     foreign(line, line.view().nonce_latest, value=5)
@@ -101,7 +111,9 @@ def test_a_journal_that_knows_more_than_the_rows_halts(line: Line) -> None:
     line.sign()
     with line.database.transaction() as tx:
         # What a database restored from a backup looks like: the journal's tail has no rows.
-        tx.exec_driver_sql("INSERT INTO signer.binding SELECT chain_id, address, nonce + 1, 'pay/id/gone', 0, digest, tx_type, 'intent' FROM signer.binding")
+        tx.exec_driver_sql(
+            "INSERT INTO signer.binding SELECT chain_id, address, nonce + 1, 'pay/id/gone', 0, digest, tx_type, 'intent' FROM signer.binding"
+        )
     why = run(line)
     assert why is not None
     assert "the rows do not: restored or copied" in why

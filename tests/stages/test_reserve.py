@@ -40,7 +40,9 @@ def test_a_planned_execution_gets_the_next_nonce_and_a_draft(line: Line) -> None
     ],
     ids=["funds", "fee cap", "policy", "in flight"],
 )
-def test_what_cannot_go_costs_no_nonce_and_says_why(line: Line, calls: list[dict[str, int]], policy: Policy, state: str, reason: str) -> None:
+def test_what_cannot_go_costs_no_nonce_and_says_why(
+    line: Line, calls: list[dict[str, int]], policy: Policy, state: str, reason: str
+) -> None:
     line.with_policy(policy)
     execution_id = line.execution("waits", *calls)
     line.reserve()
@@ -112,7 +114,10 @@ def test_in_order_after_mined_goes_on_when_the_step_before_is_mined(line: Line) 
     line.mine()
     line.settle()
     line.send()
-    assert [row[0] for row in line.rows("SELECT step FROM nonce_reservation WHERE execution_id = %s", ordered)] == [0, 1]
+    assert [row[0] for row in line.rows("SELECT step FROM nonce_reservation WHERE execution_id = %s", ordered)] == [
+        0,
+        1,
+    ]
 
 
 def test_once_waits_while_it_is_under_way_and_is_recorded_as_paid_after(line: Line) -> None:
@@ -120,7 +125,9 @@ def test_once_waits_while_it_is_under_way_and_is_recorded_as_paid_after(line: Li
     second = line.execution("second", {"once": "invoice/1"})
     line.send()
     assert line.state(second) == ("PLANNED", f"once: invoice/1 is under way in {payer}") or line.state(second) == (
-        "PLANNED", "once: invoice/1 is under way in another execution")
+        "PLANNED",
+        "once: invoice/1 is under way in another execution",
+    )
     assert nonces(line) == 1
     line.finish()
     line.reserve()
@@ -158,7 +165,10 @@ def test_one_row_a_constraint_refuses_does_not_hold_up_the_others(line: Line, mo
 
     def spoil(held: object, new: list[NewReservation], kind: int) -> int:
         # The row of one execution arrives with another intent's digest, as a bug or a bent row would make it.
-        bent = [replace(n, intent=replace(n.intent, digest=b"\1" * 32)) if n.intent.execution_id == ids[2] else n for n in new]
+        bent = [
+            replace(n, intent=replace(n.intent, digest=b"\1" * 32)) if n.intent.execution_id == ids[2] else n
+            for n in new
+        ]
         return real(held, bent, kind)  # type: ignore[arg-type]
 
     monkeypatch.setattr(stage.reservations, "insert", spoil)
@@ -169,4 +179,8 @@ def test_one_row_a_constraint_refuses_does_not_hold_up_the_others(line: Line, mo
     assert "nonce_reservation_intent" in attention
     assert ids[2] in attention
     first = line.account().first_nonce
-    assert [row[0] for row in line.rows("SELECT nonce FROM nonce_reservation ORDER BY nonce")] == [first, first + 1, first + 2]  # type: ignore[operator]
+    assert [row[0] for row in line.rows("SELECT nonce FROM nonce_reservation ORDER BY nonce")] == [
+        first,
+        first + 1,
+        first + 2,
+    ]  # type: ignore[operator]

@@ -24,7 +24,9 @@ def test_success_is_declared_at_the_depth_of_the_chain_and_not_before(line: Line
     line.mine()
     assert line.settle() == {execution_id: "SUCCEEDED"}
     assert statuses(line) == ["FINAL"]
-    row = line.one("SELECT state, closed_as, effect, witness_rule, cardinality(witness_endpoints) FROM nonce_reservation")
+    row = line.one(
+        "SELECT state, closed_as, effect, witness_rule, cardinality(witness_endpoints) FROM nonce_reservation"
+    )
     assert tuple(row) == ("CLOSED", "attempt", True, "depth 2", 1)
 
 
@@ -59,12 +61,20 @@ def test_a_reorg_takes_a_mined_transaction_back_and_the_same_bytes_go_out(line: 
     assert line.finish() == {execution_id: "SUCCEEDED"}
     intervals = line.rows("SELECT orphaned_at IS NULL FROM receipt ORDER BY receipt_id")
     assert [row[0] for row in intervals] == [False, True]
-    raws = {s["raw"] for s in line.devnet.rpc("devnet_submissions") if s["hash"] == "0x" + bytes(line.one("SELECT hash FROM attempt")[0]).hex()}
+    raws = {
+        s["raw"]
+        for s in line.devnet.rpc("devnet_submissions")
+        if s["hash"] == "0x" + bytes(line.one("SELECT hash FROM attempt")[0]).hex()
+    }
     assert len(raws) == 1
 
 
 def test_a_reverted_transaction_ends_reverted_and_frees_its_once(line: Line) -> None:
-    create = {"from": line.devnet.rpc("eth_accounts")[5], "data": "0x600480600b6000396000f3600080fd", "gas": hex(200_000)}
+    create = {
+        "from": line.devnet.rpc("eth_accounts")[5],
+        "data": "0x600480600b6000396000f3600080fd",
+        "gas": hex(200_000),
+    }
     hash_ = line.devnet.rpc("eth_sendTransaction", create)
     line.mine()
     contract = bytes.fromhex(line.devnet.rpc("eth_getTransactionReceipt", hash_)["contractAddress"][2:])
