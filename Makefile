@@ -26,7 +26,10 @@ $(READY): requirements.lock bootstrap.lock
 	@$(PYTHON) -m venv --clear $(VENV) || { echo "python3 cannot make a virtual environment: install its venv module (Debian: python3-venv)"; exit 2; }
 	@echo "installing from requirements.lock into $(VENV) ..."
 	@$(BIN)/python -m pip install -q --no-input --require-hashes -r bootstrap.lock
-	@$(BIN)/uv pip install -q --python $(BIN)/python --link-mode copy --require-hashes -r requirements.lock
+	@# Behind a proxy with an authority of its own, the system's certificates are the ones that fit.
+	@$(BIN)/uv pip install -q --python $(BIN)/python --link-mode copy --require-hashes -r requirements.lock 2>.cache/install.log \
+	  || $(BIN)/uv pip install -q --system-certs --python $(BIN)/python --link-mode copy --require-hashes -r requirements.lock \
+	  || { cat .cache/install.log; exit 1; }
 	@$(BIN)/uv pip install -q --python $(BIN)/python --no-deps --no-build-isolation -e .
 	@rm -f .cache/setup-*; touch $@
 
