@@ -101,7 +101,7 @@ class Database:
             self.engine: Engine = sa.create_engine(
                 normalise(url),
                 pool_size=pool_size,
-                max_overflow=8,
+                max_overflow=24,
                 pool_timeout=10,
                 pool_pre_ping=False,
                 isolation_level="READ COMMITTED",

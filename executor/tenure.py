@@ -17,6 +17,7 @@ from executor.database import CommitUnknown, Database
 from executor.errors import ExecutorError
 from executor.records import Lease
 from executor.store import leases, workers
+from signer.errors import SignerError
 
 log = logging.getLogger("fenced.tenure")
 _MARGIN_SECONDS = 1.0
@@ -87,6 +88,10 @@ class Tenure:
         with self._lock:
             return [kept.lease for kept in self._kept.values() if kept.trusted_until > now]
 
+    def is_alive(self) -> bool:
+        """Whether its threads run."""
+        return all(thread.is_alive() for thread in self._threads)
+
     def is_trusted(self, lease: Lease) -> bool:
         """Whether this very generation may still be worked under."""
         with self._lock:
@@ -142,8 +147,11 @@ class Tenure:
                     self._kept.clear()
                 log.warning("a lease commit is unknown, leases dropped", extra={"why": str(error)})
                 wait = 1.0
-            except ExecutorError as error:
+            except (ExecutorError, SignerError) as error:
                 log.warning("leases could not be renewed", extra={"why": str(error)})
+                wait = min(1.0, self._ttl / 10)
+            except Exception as error:  # noqa: BLE001  (this thread must outlive a fault of its own: without it nothing is held)
+                log.exception("renewing leases failed unexpectedly", extra={"why": str(error)})
                 wait = min(1.0, self._ttl / 10)
 
     def _round(self) -> float:

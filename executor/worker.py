@@ -128,7 +128,9 @@ class Worker:
         return {desk.ticking for desk in self._desks.values() if desk.ticking is not None}
 
     def is_live(self) -> bool:
-        """Whether the loop turns."""
+        """Whether the loop turns and leases are looked after."""
+        if self.tenure is not None and not self.tenure.is_alive():
+            return False
         return boottime() - self._turned_at < max(10.0, 20 * self._settings.tick_seconds)
 
     def is_ready(self) -> bool:

@@ -123,3 +123,24 @@ def test_a_worker_the_schema_has_outgrown_gives_its_leases_back_and_ends(service
     assert service.value("SELECT count(*) FROM lease WHERE expires_at > clock_timestamp()") == 0
     assert service.value("SELECT count(*) FROM nonce_reservation") == 0
     service.rows("UPDATE installation SET epoch_min = 1, epoch_max = 1 RETURNING epoch_min")
+
+
+@pytest.mark.parametrize("node_kind", ["devnet"], indirect=True)
+def test_an_account_goes_to_a_worker_with_the_revision_that_is_due(service: Service) -> None:
+    service.account()
+    to = service.pays("rent")
+    service.register()
+    service.start_worker("old")
+    service.wait_held_by("old")
+    module = service.directory / "rent.py"
+    module.write_text(module.read_text() + "\n# a new revision\n")
+    service.register()
+    service.start_worker("new")
+    execution = service.trigger("rent", "one")
+
+    service.assert_paid_once(execution, to)
+    planner = service.value(
+        "SELECT holder FROM execution JOIN lease_generation USING (account_id, token) WHERE execution_id = %s",
+        execution,
+    )
+    assert planner == "new", "the old one released the account and stayed away (P18b)"
