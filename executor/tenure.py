@@ -150,7 +150,7 @@ class Tenure:
             except (ExecutorError, SignerError) as error:
                 log.warning("leases could not be renewed", extra={"why": str(error)})
                 wait = min(1.0, self._ttl / 10)
-            except Exception as error:  # noqa: BLE001  (this thread must outlive a fault of its own: without it nothing is held)
+            except Exception as error:
                 log.exception("renewing leases failed unexpectedly", extra={"why": str(error)})
                 wait = min(1.0, self._ttl / 10)
 
