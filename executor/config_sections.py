@@ -138,7 +138,7 @@ class PolicyConfig(Section):
     max_fee_per_gas_wei: Wei = Field(alias="max_fee_per_gas", gt=0)
     max_priority_fee_per_gas_wei: Wei | None = Field(default=None, alias="max_priority_fee_per_gas")
     max_value_wei: Wei | None = Field(default=None, alias="max_value")
-    max_gas: Count | None = None
+    max_gas: Count | None = Field(default=None, ge=21_000)  # a cancel takes 21,000
     allow_to: tuple[Address, ...] | None = None
     allow_create: bool = False
 
