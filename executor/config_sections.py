@@ -42,6 +42,9 @@ def fault(key: str, sentence: str) -> PydanticCustomError:
     return PydanticCustomError("fault", "{sentence}", {"key": key, "sentence": sentence})
 
 
+_OWN_PACKAGES = {"chain", "signer", "executor", "devnet"}
+
+
 class Section(BaseModel):
     """A table of the file. Unknown keys are refused with the nearest known one."""
 
@@ -197,6 +200,8 @@ class StrategyConfig(Section):
     def _plan(cls, value: str) -> str:
         if _PLAN.fullmatch(value) is None:
             raise ValueError('is not module.path:function; write, for example, "strategies.payroll:plan"')
+        if value.partition(":")[0].partition(".")[0] in _OWN_PACKAGES:
+            raise ValueError("names a package of this program; call your module otherwise")
         return value
 
     @field_validator("params")

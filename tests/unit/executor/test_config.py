@@ -222,6 +222,7 @@ BAD = [
     ("Europe/Berlin", "Europe/Berln", f'{PAY}.timezone: "Europe/Berln" is not a time zone'),
     ('"latest"', '"newest"', f"{PAY}.misfire: does not fit"),
     ('"strategies.suppliers:plan"', '"strategies/suppliers.py"', f"{PAY}.plan: is not module.path:function"),
+    ('"strategies.suppliers:plan"', '"chain.suppliers:plan"', f"{PAY}.plan: names a package of this program"),
     # shapes
     ('"payments-production"', '"Payments Production"', "service.name: is not a name"),
     ("[strategies.suppliers]", '[strategies."a/b"]', "strategies.a/b: is not a name"),
