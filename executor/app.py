@@ -241,6 +241,8 @@ def check_installation(config: Config, facts: installation.Installation) -> None
         raise ConfigError("the database is a standby: connect to the primary.")
     if facts.fsync != "on":
         raise ConfigError("the database runs with fsync = off, which can lose what was promised: turn it on.")
+    if facts.full_page_writes != "on":
+        raise ConfigError("the database runs with full_page_writes = off, which a power cut can break: turn it on.")
     if facts.synchronous_commit == "off":
         raise ConfigError(
             "synchronous_commit is off for this role or database, which can lose what was promised: turn it on."

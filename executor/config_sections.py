@@ -30,7 +30,7 @@ from executor.config_values import (
     Wei,
 )
 from executor.errors import ConfigError
-from executor.recurrence import Cron, Every
+from executor.recurrence import Cron, Every, recurrence_of
 from executor.timezones import load_zone
 
 DEVELOPMENT_CHAINS: Final = frozenset({31337, 1337})
@@ -240,9 +240,7 @@ class StrategyConfig(Section):
 
     def recurrence(self) -> Cron | Every | None:
         """When the strategy is due; None means only by trigger."""
-        if self.schedule is not None:
-            return Cron(self.schedule, self.timezone)
-        return None if self.every_seconds is None else Every(self.every_seconds)
+        return recurrence_of(self.schedule, self.every_seconds, self.timezone)
 
 
 def _no_constant(name: str) -> None:

@@ -24,7 +24,6 @@ from executor.errors import ConfigError
 from executor.timezones import load_zone
 
 Misfire: TypeAlias = Literal["latest", "skip", "all"]
-Schedule: TypeAlias = "Cron | Every"
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _ALIASES: Final = {"@hourly": "0 * * * *", "@daily": "0 0 * * *", "@weekly": "0 0 * * 0", "@monthly": "0 0 1 * *"}
 _SECOND: Final = timedelta(seconds=1)
@@ -147,6 +146,13 @@ class Every:
 
     def _slot(self, index: int) -> datetime:
         return self.anchor + timedelta(seconds=self.seconds * index)
+
+
+def recurrence_of(schedule: str | None, every_seconds: float | None, zone: str) -> Cron | Every | None:
+    """When a strategy with these settings is due; None means only by trigger. Raises ConfigError."""
+    if schedule is not None:
+        return Cron(schedule, zone)
+    return None if every_seconds is None else Every(every_seconds)
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ import tzdata
 
 from executor.database import Database, Tx
 from executor.records import DueStrategy
-from executor.recurrence import Cron, Every, Misfire, apply_misfire, slot_text
+from executor.recurrence import Misfire, apply_misfire, recurrence_of, slot_text
 from executor.store import executions, strategies
 from executor.telemetry import MATERIALISED
 
@@ -38,13 +38,6 @@ def materialise(database: Database) -> int:
                 continue
             inserted += _materialise(tx, strategy)
     return inserted
-
-
-def recurrence_of(schedule: str | None, every_seconds: float | None, timezone: str) -> Cron | Every | None:
-    """The recurrence a strategy's columns mean; None where it runs by trigger only."""
-    if schedule is not None:
-        return Cron(schedule, timezone)
-    return None if every_seconds is None else Every(every_seconds)
 
 
 def _materialise(tx: Tx, strategy: DueStrategy) -> int:

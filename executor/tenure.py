@@ -31,7 +31,6 @@ EXIT_UNTRUSTED = 70
 class _Kept:
     lease: Lease
     trusted_until: float
-    taken_at: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,7 +203,7 @@ class Tenure:
             gained = leases.acquire(tx, floors, self._patience, self._identity.name, self._ttl, most)
         with self._lock:
             for lease in gained:
-                self._kept[lease.account_id] = _Kept(lease, sent + self._trust, sent)
+                self._kept[lease.account_id] = _Kept(lease, sent + self._trust)
         for lease in gained:
             log.info("lease acquired", extra={"account_id": lease.account_id, "token": lease.token})
         if gained:

@@ -13,7 +13,7 @@ from chain.nesting import MAX_DEPTH, is_too_deep
 from executor.database import Database, Refused, Tx
 from executor.errors import ConfigError, Conflict, NotFine
 from executor.operations import strategy_named
-from executor.recurrence import Cron, Every, parse_slot, slot_text
+from executor.recurrence import Cron, Every, parse_slot, recurrence_of, slot_text
 from executor.registration import wake
 from executor.store import executions, operations
 from executor.store.operations import Triggerable
@@ -106,13 +106,6 @@ def _record(database: Database, name: str, slot: str | None, key: str | None, pa
     return found
 
 
-def recurrence_of(strategy: Triggerable) -> Cron | Every | None:
-    """When a registered strategy is due; None means only by trigger."""
-    if strategy.every_seconds is not None:
-        return Every(strategy.every_seconds)
-    return None if strategy.schedule is None else Cron(strategy.schedule, strategy.timezone)
-
-
 def latest_slot(recurrence: Cron | Every, now: datetime) -> datetime | None:
     """The newest slot at or before `now`."""
     for back in _BACK:
@@ -123,7 +116,7 @@ def latest_slot(recurrence: Cron | Every, now: datetime) -> datetime | None:
 
 
 def _execution(strategy: Triggerable, slot: str | None, key: str | None, payload: Any) -> dict[str, Any]:
-    recurrence = recurrence_of(strategy)
+    recurrence = recurrence_of(strategy.schedule, strategy.every_seconds, strategy.timezone)
     deadline = None if strategy.start_deadline_seconds is None else timedelta(seconds=strategy.start_deadline_seconds)
     row: dict[str, Any] = {"strategy": strategy.name, "input": payload, "state": "PENDING"}
     if slot is not None and key is not None:
