@@ -12,7 +12,6 @@ import socket
 import sys
 import threading
 import uuid
-from pathlib import Path
 
 from chain.client import ChainClient
 from chain.errors import ChainError, Unavailable
@@ -23,7 +22,6 @@ from executor.database import EPOCH, Database, normalise
 from executor.errors import ConfigError, Unreachable
 from executor.http import Face
 from executor.plan_process import PlanPool, module_source
-from executor.records import Account
 from executor.registration import release, revision_of
 from executor.stages.plan import Definition
 from executor.store import accounts, installation, strategies
@@ -214,13 +212,10 @@ def _serve(config: Config, database: Database, clients: dict[str, ChainClient]) 
         chain = config.chains[section.chain]
         if row is None or (row.chain_id, row.address) != (chain.id, section.address):
             raise ConfigError(f"accounts.{name} is not registered as configured: run `fenced apply`.")
-        served[row.account_id] = _served(row, section, clients[section.chain], config)
+        served[row.account_id] = Served(
+            row, policy_of(section), clients[section.chain], chain.endpoints[0].url.reveal()
+        )
     return served
-
-
-def _served(row: Account, section: AccountConfig, client: ChainClient, config: Config) -> Served:
-    chain = config.chains[section.chain]
-    return Served(row, policy_of(section), chain.final, client, chain.endpoints[0].url.reveal())
 
 
 def check_installation(config: Config, facts: installation.Installation) -> None:
@@ -275,8 +270,3 @@ def _warn_of_other_revisions(database: Database, definitions: dict[str, Definiti
                 "the registered revision is another: this worker does not plan it; run `fenced apply`",
                 extra={"strategy": name},
             )
-
-
-def config_path(text: str | None) -> Path:
-    """The configuration file: the argument, else FENCED_CONFIG, else ./fenced.toml."""
-    return Path(text or os.environ.get("FENCED_CONFIG") or "fenced.toml")

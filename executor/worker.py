@@ -14,7 +14,6 @@ from functools import partial
 
 from chain.client import ChainClient
 from chain.errors import ChainError
-from chain.types import FinalityRule
 from executor import pipeline
 from executor.clock import boottime
 from executor.crashpoints import CrashHook
@@ -44,7 +43,6 @@ class Served:
 
     account: Account
     policy: Policy
-    finality: FinalityRule
     client: ChainClient
     endpoint_url: str
 
@@ -197,7 +195,7 @@ class Worker:
             self._database,
             served.account,
             served.policy,
-            served.finality,
+            served.client.finality,
             tuple(served.client.labels),
             lease.token,
             lease.lease_id,

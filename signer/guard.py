@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 from chain.fees import Fees, is_raise
 from chain.transaction import cancel_digest, intent_digest
-from signer.request import Fence, Kind, SignRequest, is_cancel
+from signer.request import Fence, Kind, SignRequest, reads_as_cancel
 
 MAX_NONCE = (1 << 63) - 1
 """The journal's nonces fit a signed 64-bit column; no account has used that many."""
@@ -102,7 +102,9 @@ def _misfit(fence: Fence, request: SignRequest) -> str | None:
     if transaction.nonce > MAX_NONCE:
         return f"nonce {transaction.nonce} is above {MAX_NONCE}"
     if request.kind is Kind.CANCEL:
-        if not is_cancel(transaction, fence.address):
+        if not reads_as_cancel(
+            transaction.to, transaction.value_wei, transaction.data, transaction.access_list, fence.address
+        ):
             return (
                 f"a CANCEL sends nothing to its own account, and this one for nonce {transaction.nonce} does something"
             )

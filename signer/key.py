@@ -37,6 +37,24 @@ class Key:
         raise TypeError("a key is not copied or written anywhere")
 
 
+class LocalBackend:
+    """A backend whose key lies in this process; how it got here is the subclass's business."""
+
+    _key: Key
+
+    @property
+    def address(self) -> bytes:
+        """The account, 20 bytes."""
+        return self._key.address
+
+    def sign(self, transaction: UnsignedTransaction) -> bytes:
+        """Sign, deterministically."""
+        return self._key.sign(transaction)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self._key!r})"
+
+
 def pinned(key: Key, address: bytes, where: str) -> Key:
     """The key, if it is the one of `address`. Raises KeyRefused otherwise.
 

@@ -3,15 +3,14 @@
 import re
 from pathlib import Path
 
-from chain.transaction import UnsignedTransaction
 from signer import secretfile
 from signer.errors import KeyRefused
-from signer.key import Key, pinned
+from signer.key import Key, LocalBackend, pinned
 
 _HEX = re.compile(rb"(?:0x)?([0-9a-fA-F]{64})\r?\n?")
 
 
-class KeyFileBackend:
+class KeyFileBackend(LocalBackend):
     """Signs with the key in `path`, which must be that of `address`. Raises KeyRefused, never showing the content."""
 
     def __init__(self, path: Path, address: bytes) -> None:
@@ -19,15 +18,3 @@ class KeyFileBackend:
         if found is None:
             raise KeyRefused(f"the key file {path} does not hold 64 hexadecimal digits")
         self._key = pinned(Key(bytes.fromhex(found[1].decode())), address, str(path))
-
-    @property
-    def address(self) -> bytes:
-        """The account, 20 bytes."""
-        return self._key.address
-
-    def sign(self, transaction: UnsignedTransaction) -> bytes:
-        """Sign, deterministically."""
-        return self._key.sign(transaction)
-
-    def __repr__(self) -> str:
-        return f"KeyFileBackend({self._key!r})"

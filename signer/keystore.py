@@ -9,10 +9,9 @@ from typing import Any
 from Crypto.Cipher import AES
 
 from chain.keccak import keccak
-from chain.transaction import UnsignedTransaction
 from signer import secretfile
 from signer.errors import KeyRefused
-from signer.key import Key, pinned
+from signer.key import Key, LocalBackend, pinned
 
 STRONG_SCRYPT_N = 1 << 17
 MAX_SCRYPT_N = 1 << 20
@@ -21,7 +20,7 @@ STRONG_PBKDF2_ROUNDS = 1 << 18
 MAX_PBKDF2_ROUNDS = 10_000_000
 
 
-class KeystoreBackend:
+class KeystoreBackend(LocalBackend):
     """Signs with the key in the keystore `path`, which must be that of `address`.
 
     Opening it takes 0.7 s and 256 MiB with the usual scrypt parameters. Weak ones, as development tools write them, are
@@ -31,18 +30,6 @@ class KeystoreBackend:
     def __init__(self, path: Path, password: bytes, address: bytes, *, allow_weak_kdf: bool = False) -> None:
         secret = _decrypt(secretfile.read(path), password, path, allow_weak_kdf=allow_weak_kdf)
         self._key = pinned(Key(secret), address, str(path))
-
-    @property
-    def address(self) -> bytes:
-        """The account, 20 bytes."""
-        return self._key.address
-
-    def sign(self, transaction: UnsignedTransaction) -> bytes:
-        """Sign, deterministically."""
-        return self._key.sign(transaction)
-
-    def __repr__(self) -> str:
-        return f"KeystoreBackend({self._key!r})"
 
 
 def _decrypt(content: bytes, password: bytes, path: Path, *, allow_weak_kdf: bool) -> bytes:

@@ -2,8 +2,9 @@
 
 from dataclasses import dataclass
 
+from chain.transaction import AccessList
 from chain.types import checksum
-from signer.request import Kind, SignRequest
+from signer.request import Kind, SignRequest, reads_as_cancel
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +33,7 @@ class Policy:
         cancel = request.kind is Kind.CANCEL
         refusal = self.check_offer(tx.gas, tx.max_fee_wei, tx.tip_wei, tx.type, cancel=cancel)
         if refusal is None and not cancel:
-            refusal = self.check_call(tx.to, tx.value_wei, tx.data, address)
+            refusal = self.check_call(tx.to, tx.value_wei, tx.data, tx.access_list, address)
         return refusal
 
     def check_offer(
@@ -46,7 +47,9 @@ class Policy:
             over = f"the policy allows {self.max_gas} gas, and {gas} was asked for"
         return over
 
-    def check_call(self, to: bytes | None, value_wei: int, data: bytes, address: bytes | None = None) -> str | None:
+    def check_call(
+        self, to: bytes | None, value_wei: int, data: bytes, access_list: AccessList, address: bytes | None = None
+    ) -> str | None:
         """What forbids this call, as one sentence; None if nothing does. `to` is None for a creation."""
         if self.max_value_wei is not None and value_wei > self.max_value_wei:
             return f"the policy allows a value of {self.max_value_wei} wei, and {value_wei} was asked for"
@@ -54,7 +57,7 @@ class Policy:
             return None if self.allow_create else "the policy does not allow contract creations"
         if self.allowed_to is not None and to not in self.allowed_to:
             return f"the policy does not allow {checksum(to)} as a recipient"
-        if to == address and value_wei == 0 and not data:
+        if address is not None and reads_as_cancel(to, value_wei, data, access_list, address):
             return (
                 "an intent that sends nothing to its own account reads as a cancel and is not signed as anything else"
             )

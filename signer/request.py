@@ -4,7 +4,7 @@ import uuid
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from chain.transaction import UnsignedTransaction
+from chain.transaction import AccessList, UnsignedTransaction
 
 
 class Kind(StrEnum):
@@ -59,14 +59,9 @@ class SignRequest:
             raise ValueError("an intent digest is 32 bytes")
 
 
-def is_cancel(transaction: UnsignedTransaction, address: bytes) -> bool:
-    """Say whether a transaction does nothing but use its nonce: zero to oneself, without data or access list."""
-    return (
-        transaction.to == address
-        and transaction.value_wei == 0
-        and not transaction.data
-        and not transaction.access_list
-    )
+def reads_as_cancel(to: bytes | None, value_wei: int, data: bytes, access_list: AccessList, address: bytes) -> bool:
+    """Say whether a call does nothing but use its nonce: zero to oneself, without data or access list."""
+    return to == address and value_wei == 0 and not data and not access_list
 
 
 class RefusalReason(StrEnum):

@@ -4,7 +4,7 @@ from executor.audit.reading import Check, Reader
 from executor.audit.report import Findings
 
 _WRITERS = "\n UNION ALL ".join(
-    f"SELECT '{table}' AS written, {column} AS token, count(*) AS found FROM {table} WHERE account_id = :account"  # noqa: S608
+    f"SELECT '{table}' AS written, {column} AS token, count(*) AS found FROM {table} WHERE account_id = :account"  # noqa: S608  (the names below)
     f" AND {column} IS NOT NULL GROUP BY {column}"
     for table, column in (
         ("execution", "token"),

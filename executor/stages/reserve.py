@@ -172,7 +172,7 @@ def _policy(turn: Turn, news: Sequence[NewReservation]) -> str | None:
     """What the signer's policy would say, so that it costs no nonce to hear it."""
     for new in news:
         refused = turn.policy.check_offer(new.gas, new.max_fee, new.tip, _TYPE) or turn.policy.check_call(
-            new.intent.recipient, new.intent.value, new.intent.data, turn.account.address
+            new.intent.recipient, new.intent.value, new.intent.data, new.intent.access_list, turn.account.address
         )
         if refused is not None:
             return f"step {new.intent.step}: {refused}"
