@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from devnet.errors import StartError
 from devnet.node import GWEI, Node, Settings
-from devnet.profiles import ETHER
+from devnet.txpool.profiles import ETHER
 
 _PR_SET_PDEATHSIG = 1
 
@@ -93,7 +93,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             sys.stdout.write(f"Listening on {options.host}:{port}\n")
             sys.stdout.flush()
 
-        from devnet.server import serve
+        from devnet.server.http import serve
 
         asyncio.run(serve(node, options.host, options.port, listening))
     except StartError as problem:

@@ -4,10 +4,10 @@ from dataclasses import dataclass
 
 from coincurve import PrivateKey
 
-from devnet import rlp_coding
-from devnet.keccak import keccak
-from devnet.rlp_coding import Item, integer
-from devnet.transaction import ACCESS_LIST, DYNAMIC_FEE, LEGACY, Transaction, decode
+from devnet.codec import rlp_coding
+from devnet.codec.keccak import keccak
+from devnet.codec.rlp_coding import Item, integer
+from devnet.codec.transaction import ACCESS_LIST, DYNAMIC_FEE, LEGACY, Transaction, decode
 
 MNEMONIC = "test test test test test test test test test test test junk"
 DERIVATION_PATH = "m/44'/60'/0'/0/"

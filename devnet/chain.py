@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from devnet.blocks import Block, Receipt
+from devnet.codec.blocks import Block, Receipt
 
 SAFE_DEPTH = 32
 FINALIZED_DEPTH = 64

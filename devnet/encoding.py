@@ -2,8 +2,8 @@
 
 import re
 
+from devnet.codec.keccak import keccak
 from devnet.errors import InvalidParams
-from devnet.keccak import keccak
 
 ADDRESS_BYTES = 20
 HASH_BYTES = 32

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from typing import Literal
 
-from devnet.blocks import Block
-from devnet.transaction import Transaction
+from devnet.codec.blocks import Block
+from devnet.codec.transaction import Transaction
 
 
 @dataclass(frozen=True, slots=True)

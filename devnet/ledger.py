@@ -3,8 +3,8 @@
 import time
 from dataclasses import dataclass, field
 
+from devnet.codec.transaction import Transaction
 from devnet.errors import RpcError
-from devnet.transaction import Transaction
 
 
 @dataclass(slots=True)

@@ -4,17 +4,17 @@ import heapq
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from devnet.blocks import Block, Header, Receipt, bloom
 from devnet.chain import Chain
 from devnet.clock import Clock
-from devnet.engine import BlockContext, Engine
-from devnet.keccak import keccak
-from devnet.pool import Pool
-from devnet.state_root import StateRoot
-from devnet.transaction import Transaction
-from devnet.transition import apply
-from devnet.trie import ordered_root
-from devnet.world import World
+from devnet.codec.blocks import Block, Header, Receipt, bloom
+from devnet.codec.keccak import keccak
+from devnet.codec.transaction import Transaction
+from devnet.codec.trie import ordered_root
+from devnet.evm.engine import BlockContext, Engine
+from devnet.evm.state_root import StateRoot
+from devnet.evm.transition import apply
+from devnet.evm.world import World
+from devnet.txpool.pool import Pool
 
 
 @dataclass

@@ -4,21 +4,21 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from devnet.accounts import Account, development_accounts
-from devnet.blocks import Block
 from devnet.chain import Chain
 from devnet.clock import Clock
-from devnet.engine import Engine
+from devnet.codec.blocks import Block
+from devnet.codec.keccak import keccak
+from devnet.codec.transaction import Transaction, decode
 from devnet.errors import DecodeError, Rejected, RpcError
+from devnet.evm.engine import Engine
+from devnet.evm.lazy_engine import LazyEngine
+from devnet.evm.world import Column, Layer, World
 from devnet.feed import Arrival, Feed, Notice
-from devnet.keccak import keccak
-from devnet.lane import Pooled
-from devnet.lazy_engine import LazyEngine
 from devnet.ledger import Event, Ledger
 from devnet.miner import Miner, MiningMode
-from devnet.pool import Pool, PoolRules
-from devnet.profiles import ETHER, GETH, Profile
-from devnet.transaction import Transaction, decode
-from devnet.world import Column, Layer, World
+from devnet.txpool.lane import Pooled
+from devnet.txpool.pool import Pool, PoolRules
+from devnet.txpool.profiles import ETHER, GETH, Profile
 
 GWEI = 10**9
 # The deterministic deployment proxy that every development chain carries (EIP-1014 deployments by tools).

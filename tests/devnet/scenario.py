@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from devnet.transition import created_address
+from devnet.evm.transition import created_address
 from tests.devnet.bytecode import BOOM, COUNTER, FACTORY, HALT, TOGGLE, TOKEN, TRANSFER, deploying
 from tests.devnet.wallet import ALICE, BOB, CAROL, GWEI, SOMEONE, Signed, words
 from tests.support.devnet import NodeProcess

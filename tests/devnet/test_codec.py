@@ -9,13 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from trie import HexaryTrie
 
-from devnet import rlp_coding
 from devnet.accounts import address_of, development_accounts
+from devnet.codec import rlp_coding
+from devnet.codec.transaction import decode
+from devnet.codec.trie import Trie, ordered_root
 from devnet.errors import DecodeError
-from devnet.lane import Lane, Pooled
-from devnet.transaction import decode
-from devnet.trie import Trie, ordered_root
-from devnet.world import World
+from devnet.evm.world import World
+from devnet.txpool.lane import Lane, Pooled
 from tests.devnet.wallet import ALICE, BOB, GWEI
 
 items = st.recursive(st.binary(max_size=70), lambda inner: st.lists(inner, max_size=6), max_leaves=20)

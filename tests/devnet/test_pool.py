@@ -152,8 +152,8 @@ def test_bytes_that_are_no_transaction_are_refused(devnet: Devnet) -> None:
 
 
 def test_a_high_s_signature_is_refused(devnet: Devnet) -> None:
-    from devnet import rlp_coding
-    from devnet.transaction import SECP256K1_ORDER
+    from devnet.codec import rlp_coding
+    from devnet.codec.transaction import SECP256K1_ORDER
 
     raw = bytes.fromhex(ALICE.sign(0).raw[2:])
     fields = list(rlp_coding.decode(raw[1:]))

@@ -110,7 +110,7 @@ def test_blocks_beyond_the_head(devnet: Devnet) -> None:
 def test_the_documentation_names_methods_that_exist() -> None:
     import re
 
-    from devnet.rpc import METHODS
+    from devnet.server.rpc import METHODS
     from tests.support.devnet import ROOT
 
     section = (ROOT / "docs" / "devnet.md").read_text().partition("## Methods")[2].partition("##")[0]

@@ -4,8 +4,8 @@ import rlp
 from eth_hash.auto import keccak
 from trie import HexaryTrie
 
+from devnet.evm.world import World
 from devnet.node import Node, Settings
-from devnet.world import World
 from tests.devnet.scenario import blocks
 
 

@@ -1,0 +1,1 @@
+"""One module a family of JSON-RPC methods, one function a method."""

@@ -1,0 +1,1 @@
+"""Bytes to values and back: RLP, hashes, transactions, blocks, tries. Nothing here knows a chain."""

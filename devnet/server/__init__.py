@@ -1,0 +1,1 @@
+"""Bodies to answers, and the sockets they come over."""

@@ -1,0 +1,1 @@
+"""What may enter the pool, in which order it leaves, and the words of each client."""
