@@ -13,14 +13,15 @@ export npm_config_cache := $(CURDIR)/.cache/npm
 export PYTHONPYCACHEPREFIX := $(CURDIR)/.cache/pyc
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-READY := .cache/setup-$(shell cat requirements.lock bootstrap.lock 2>/dev/null | cksum | cut -d' ' -f1)
+# Made anew when the lock or what the package declares (its scripts, its pytest plugin) changes.
+READY := .cache/setup-$(shell { cat requirements.lock bootstrap.lock; sed -n '/^\[project/,/^\[tool/p' pyproject.toml; } 2>/dev/null | cksum | cut -d' ' -f1)
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
 
 setup: $(READY) ## make .venv from the lock with hashes
 
-$(READY): requirements.lock bootstrap.lock
+$(READY):
 	@mkdir -p .cache
 	@$(PYTHON) -c 'import sys; sys.exit(not (3,11) <= sys.version_info[:2] <= (3,13))' || { echo "Python 3.11 to 3.13 is needed: make PYTHON=python3.12 $(MAKECMDGOALS)"; exit 2; }
 	@$(PYTHON) -m venv --clear $(VENV) || { echo "python3 cannot make a virtual environment: install its venv module (Debian: python3-venv)"; exit 2; }

@@ -94,4 +94,4 @@ def start_anvil(*flags: str) -> Anvil:
     path, trouble = anvil_binary()
     if path is None:
         raise RuntimeError(trouble)
-    return Anvil([str(path), "--port", "0", *flags], preexec=_die_with_parent)
+    return Anvil([str(path), "--port", "0", *flags], cwd=ROOT, preexec=_die_with_parent)
