@@ -59,6 +59,12 @@ contracts: setup ## import-linter: who may import whom
 bench: setup ## figures as ratios, with the baselines beside them
 	$(BIN)/python -m tests.bench
 
+differential: setup ## our devnet beside real anvil and, where one is installed, real geth
+	@$(BIN)/python -m tests.devnet.differential
+
+plans: setup ## many random histories of the devnet, each judged after every step (FENCED_PLANS=2000)
+	@FENCED_PLANS=$${FENCED_PLANS:-2000} $(BIN)/python -m pytest -q --timeout 0 tests/devnet/test_random_plans.py
+
 devnet: setup ## a local chain on a free port
 	@$(BIN)/fenced devnet
 
@@ -69,4 +75,4 @@ lock: ## renew requirements.lock and bootstrap.lock
 	$(BIN)/uv pip compile pyproject.toml --extra embedded --extra devnet --group test --group lint --group build \
 	  --universal --python-version 3.11 --generate-hashes --no-header --no-annotate -q --upgrade -o requirements.lock
 
-.PHONY: help setup demo test check lint fmt types contracts bench devnet schema lock
+.PHONY: help setup demo test check lint fmt types contracts bench differential plans devnet schema lock

@@ -76,6 +76,7 @@ BY_PREFIX: dict[str, Verdict] = {
     "gas price below": _U,
     "max fee per gas less than block base fee": _U,
     "gas tip cap": _U,
+    "transaction priority fee below minimum required": _U,
     # funds
     "insufficient funds": _F,
     "insufficientfunds": _F,
@@ -103,6 +104,31 @@ BY_PREFIX: dict[str, Verdict] = {
     "failed to decode transaction": _X,
     "empty transaction data": _X,
     "rlp:": _X,
+    "rlptoolong": _X,
+    "invalid rlp": _X,
+    "initcode too large": _X,
+    "gas limit too high": _X,
+    "gas limit reached": _X,
+    "gaslimitexceeded": _X,
+    "transaction too large": _X,
+    "maxtxsizeexceeded": _X,
+    "transaction invalid,": _X,
+    "invalid,": _X,
+    "invalid signature": _X,
+    "invalid transaction signature": _X,
+    "invalid transaction params": _X,
+    "invalid transaction type": _X,
+    "unsupported transaction type": _X,
+    "failed to decode signed transaction": _X,
+    "failed to recover sender": _X,
+    "failedtoresolvesender": _X,
+    "chainid is required": _X,
+    "max priority fee per gas exceeds max fee per gas": _X,
+    "sender is not an eoa": _X,
+    "sender not an eoa": _X,
+    "senderiscontract": _X,
+    "sender account not authorized": _X,
+    "nonce has max value": _X,
     # too fast
     "over rate limit": _S,
     "sender is over rate limit": _S,
@@ -115,6 +141,7 @@ BY_PREFIX: dict[str, Verdict] = {
 RATE_LIMIT_CODES = frozenset({-32016, -32017, -32024})
 """Codes that proxyd gives to rate limits and nobody else to anything."""
 
+_ERIGON_STATUS = re.compile(r"^(already_exists|internal_error|fee_too_low|invalid): ")
 _PREFIXES = tuple(sorted(BY_PREFIX, key=len, reverse=True))
 _URL = re.compile(r"[a-z][a-z0-9+.-]*://\S+", re.IGNORECASE)
 _DETAIL_LIMIT = 300
@@ -122,7 +149,7 @@ _DETAIL_LIMIT = 300
 
 def classify(code: int | None, message: str) -> Verdict:
     """Translate a node's error. Whatever is not known for certain is AMBIGUOUS."""
-    text = " ".join(message[:1000].lower().split())
+    text = _ERIGON_STATUS.sub("", " ".join(message[:1000].lower().split()))
     for prefix in _PREFIXES:
         if text.startswith(prefix):
             return BY_PREFIX[prefix]

@@ -1,40 +1,25 @@
 """`python -m devnet`: a local chain on a port, with anvil's flags where they exist."""
 
 import argparse
-import asyncio
 import ctypes
+import gc
+import json
 import os
 import signal
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 
+from devnet.api import methods_faults, methods_views
+from devnet.banner import banner, configuration
+from devnet.chain_import import import_chain
+from devnet.command_line import hosts_of, parse, settings_of
 from devnet.errors import StartError
-from devnet.node import GWEI, Node, Settings
-from devnet.txpool.profiles import ETHER
+from devnet.node import Node
+from devnet.plan import load_plan
+from devnet.state_file import StateFile
 
 _PR_SET_PDEATHSIG = 1
-
-
-def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="devnet", description="A local chain for tests, with funded accounts.")
-    parser.add_argument("--host", default="127.0.0.1", help="address to listen on (127.0.0.1)")
-    parser.add_argument("-p", "--port", type=int, default=8545, help="port to listen on; 0 takes a free one (8545)")
-    parser.add_argument("-a", "--accounts", type=int, default=10, help="development accounts (10)")
-    parser.add_argument("--balance", type=int, default=10_000, help="ether for each of them (10000)")
-    parser.add_argument("--chain-id", type=int, default=31337, help="chain id (31337)")
-    parser.add_argument("-b", "--block-time", type=float, metavar="SECONDS", help="a block every so many seconds")
-    parser.add_argument("--no-mining", action="store_true", help="blocks on order only (evm_mine)")
-    parser.add_argument("--gas-limit", type=int, default=30_000_000, help="gas limit of a block (30000000)")
-    parser.add_argument("--base-fee", type=int, default=GWEI, help="base fee of genesis in wei (1000000000)")
-    parser.add_argument("--timestamp", type=int, help="timestamp of genesis; the clock runs on from it (now)")
-    parser.add_argument("--silent", action="store_true", help="print the Listening line only")
-    parser.add_argument("--die-with-parent", action="store_true", help="end when the starting process ends (Linux)")
-    options = parser.parse_args(argv)
-    if options.block_time is not None and options.block_time <= 0:
-        parser.error("--block-time must be above 0")
-    if options.block_time is not None and options.no_mining:
-        parser.error("--block-time and --no-mining exclude each other")
-    return options
 
 
 def _die_with_parent() -> None:
@@ -50,52 +35,88 @@ def _die_with_parent() -> None:
         os.kill(os.getpid(), signal.SIGKILL)
 
 
-def _banner(node: Node) -> str:
-    from devnet.accounts import DERIVATION_PATH, MNEMONIC
-    from devnet.encoding import checksum
+def _collect_seldom() -> None:
+    """A chain keeps what it makes: looking through all of it for garbage takes a tenth of the time by Python's own measure."""
+    gc.freeze()
+    gc.set_threshold(20_000, 50, 100)
 
-    ether = node.settings.balance // ETHER
-    accounts = [f"({at}) {checksum(item.address)} ({ether} ETH)" for at, item in enumerate(node.accounts)]
-    keys = [f"({at}) 0x{item.key.hex()}" for at, item in enumerate(node.accounts)]
-    settings = node.settings
-    lines = ["fenced devnet: for tests only, every key below is public", "", "Available Accounts"]
-    lines += ["==================", "", *accounts, "", "Private Keys", "==================", "", *keys]
-    lines += ["", "Wallet", "==================", f"Mnemonic:          {MNEMONIC}"]
-    lines += [f"Derivation path:   {DERIVATION_PATH}", "", "Chain ID", "==================", "", str(settings.chain_id)]
-    lines += ["", "Base Fee", "==================", "", str(settings.base_fee)]
-    lines += ["", "Gas Limit", "==================", "", str(settings.gas_limit)]
-    lines += ["", "Genesis Timestamp", "==================", "", str(node.chain.head.header.timestamp), ""]
-    return "\n".join(lines)
+
+def _started(options: argparse.Namespace) -> Node:
+    """The node as the flags want it. Raises StartError."""
+    node = Node(settings_of(options))
+    node.impersonation.everyone = options.auto_impersonate
+    if options.import_file is not None:
+        import_chain(node, options.import_file, _silent if options.silent else _show_progress)
+    return node
+
+
+def _silent(_done: int, _all: int) -> None: ...
+
+
+def _show_progress(done: int, of: int) -> None:
+    sys.stdout.write(f"Imported {done} of {of} blocks\n")
+    sys.stdout.flush()
+
+
+def _write_configuration(node: Node, path: Path) -> None:
+    try:
+        path.write_text(json.dumps(configuration(node)))
+    except OSError as problem:
+        raise StartError(f"cannot write {path}: {problem.strerror or problem}") from None
+
+
+def _prepare_faults(node: Node, options: argparse.Namespace) -> None:
+    """Seed, nodes and plan as the flags want them. Raises StartError where the plan is no good."""
+    if options.nodes is not None:
+        methods_views.spread(node, options.nodes)
+    if options.plan is not None:
+        from devnet.server.rpc import METHODS
+
+        methods_faults.follow(node, load_plan(options.plan, METHODS))
+    if options.seed is not None:
+        node.faults.seed = options.seed
+        if not node.clock.manual:
+            node.clock.block_interval = 1  # what blocks carry must not depend on the machine
+
+
+def _run(options: argparse.Namespace) -> None:
+    if options.die_with_parent:
+        _die_with_parent()
+    node = _started(options)
+    kept = StateFile.of(options.state, options.load_state, options.dump_state)
+    kept.load_into(node)
+    _prepare_faults(node, options)
+    if options.config_out is not None:
+        _write_configuration(node, Path(options.config_out))
+    if not options.silent:
+        sys.stdout.write(banner(node) + "\n")
+
+    def listening(addresses: Sequence[str]) -> None:
+        if options.state_interval is not None:
+            node.clock.call_every(options.state_interval, lambda: kept.dump(node))
+        sys.stdout.write(f"Listening on {', '.join(addresses)}\n")
+        sys.stdout.flush()
+
+    from devnet.server.http import run
+    from devnet.server.listener import MAX_BODY, Listener
+
+    listener = Listener(
+        hosts=hosts_of(options),
+        port=options.port,
+        ipc_path=options.ipc,
+        allow_origin=None if options.no_cors else options.allow_origin,
+        max_body=None if options.no_request_size_limit else MAX_BODY,
+    )
+    _collect_seldom()
+    run(node, listener, listening)
+    kept.dump(node)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run a devnet until it is told to stop. Returns the exit code: 2 where it could not start."""
-    options = _arguments(argv)
+    """Run a devnet until it is told to stop. Returns the exit code: 2 where it could not start or not keep its state."""
+    options = parse(argv)
     try:
-        if options.die_with_parent:
-            _die_with_parent()
-        node = Node(
-            Settings(
-                chain_id=options.chain_id,
-                accounts=options.accounts,
-                balance=options.balance * ETHER,
-                gas_limit=options.gas_limit,
-                base_fee=options.base_fee,
-                timestamp=options.timestamp,
-                automine=not options.no_mining and options.block_time is None,
-                interval=options.block_time or 0.0,
-            )
-        )
-        if not options.silent:
-            sys.stdout.write(_banner(node) + "\n")
-
-        def listening(port: int) -> None:
-            sys.stdout.write(f"Listening on {options.host}:{port}\n")
-            sys.stdout.flush()
-
-        from devnet.server.http import serve
-
-        asyncio.run(serve(node, options.host, options.port, listening))
+        _run(options)
     except StartError as problem:
         sys.stderr.write(f"devnet: {problem}\n")
         return 2

@@ -1,13 +1,17 @@
 """The well-known development accounts, and signing with them. Their keys are public: whatever they hold is lost."""
 
+import dataclasses
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from hashlib import blake2b
 
 from coincurve import PrivateKey
 
 from devnet.codec import rlp_coding
 from devnet.codec.keccak import keccak
 from devnet.codec.rlp_coding import Item, integer
-from devnet.codec.transaction import ACCESS_LIST, DYNAMIC_FEE, LEGACY, Transaction, decode
+from devnet.codec.transaction import ACCESS_LIST, BLOB, DYNAMIC_FEE, LEGACY, SET_CODE, Transaction, decode
+from devnet.errors import StartError
 
 MNEMONIC = "test test test test test test test test test test test junk"
 DERIVATION_PATH = "m/44'/60'/0'/0/"
@@ -23,6 +27,15 @@ _KEYS = (
     "dbda1821b80551c9d65939329250298aa3472ba22feea921c0cf5d620ea67b97",
     "2a871d0798f97d79848a013d4936a73bf4cc922c825d33c1cf7073dff6d409c6",
 )
+_TAIL = ("gas", "to", "value", "data")
+_PRICED = ("nonce", "maxPriorityFeePerGas", "maxFeePerGas", *_TAIL, "accessList")
+_FIELDS = {
+    LEGACY: ("nonce", "gasPrice", *_TAIL),
+    ACCESS_LIST: ("nonce", "gasPrice", *_TAIL, "accessList"),
+    DYNAMIC_FEE: _PRICED,
+    BLOB: (*_PRICED, "maxFeePerBlobGas", "blobVersionedHashes"),
+    SET_CODE: (*_PRICED, "authorizationList"),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,15 +46,62 @@ class Account:
     key: bytes
 
 
-def development_accounts(count: int) -> list[Account]:
-    """The first `count` accounts of the mnemonic. More than ten are derived by eth-account, which takes a second."""
-    keys = [bytes.fromhex(key) for key in _KEYS[:count]]
-    if count > len(_KEYS):
-        from eth_account.hdaccount import key_from_seed, seed_from_mnemonic
+@dataclass(frozen=True, slots=True)
+class Wallet:
+    """Where development accounts come from: a BIP-39 phrase and the BIP-44 path their index is put behind."""
 
-        seed = seed_from_mnemonic(MNEMONIC, "")
-        keys += [bytes(key_from_seed(seed, f"{DERIVATION_PATH}{index}")) for index in range(len(_KEYS), count)]
-    return [Account(address_of(key), key) for key in keys]
+    mnemonic: str = MNEMONIC
+    path: str = DERIVATION_PATH
+
+    def accounts(self, count: int) -> list[Account]:
+        """The first `count` accounts. All but the ten well-known ones are derived by eth-account, which takes a second.
+
+        Raises StartError where the phrase or the path is none.
+        """
+        known = _KEYS[:count] if self == Wallet() else ()
+        keys = [bytes.fromhex(key) for key in known]
+        if count > len(keys):
+            keys += self._derived(range(len(keys), count))
+        return [Account(address_of(key), key) for key in keys]
+
+    def _derived(self, indexes: range) -> list[bytes]:
+        from eth_account.hdaccount import key_from_seed, seed_from_mnemonic
+        from eth_utils.exceptions import ValidationError
+
+        try:
+            seed = seed_from_mnemonic(self.mnemonic, "")
+        except ValidationError:
+            raise StartError("the mnemonic is no BIP-39 phrase: check its words and their order") from None
+        path = self.path if self.path.endswith("/") else f"{self.path}/"
+        try:
+            return [bytes(key_from_seed(seed, f"{path}{index}")) for index in indexes]
+        except (ValidationError, ValueError):
+            raise StartError(f"{self.path} is no derivation path: write it like {DERIVATION_PATH}") from None
+
+
+def development_accounts(count: int) -> list[Account]:
+    """The first `count` accounts of the well-known mnemonic."""
+    return Wallet().accounts(count)
+
+
+def random_mnemonic(words: int) -> str:
+    """A new phrase of 12, 15, 18, 21 or 24 words; raises StartError for another number."""
+    from eth_account.hdaccount import generate_mnemonic
+    from eth_account.types import Language
+    from eth_utils.exceptions import ValidationError
+
+    try:
+        return str(generate_mnemonic(words, Language.ENGLISH))
+    except ValidationError:
+        raise StartError(f"a mnemonic has 12, 15, 18, 21 or 24 words, not {words}") from None
+
+
+def seeded_mnemonic(seed: int) -> str:
+    """A phrase of twelve words that is the same for the same seed (anvil's for that seed is another)."""
+    from eth_account.hdaccount.mnemonic import Mnemonic
+    from eth_account.types import Language
+
+    return str(Mnemonic(Language.ENGLISH).to_mnemonic(blake2b(str(seed).encode(), digest_size=16).digest()))
 
 
 def address_of(key: bytes) -> bytes:
@@ -49,23 +109,51 @@ def address_of(key: bytes) -> bytes:
     return keccak(PrivateKey(key).public_key.format(compressed=False)[1:])[12:]
 
 
-def sign(key: bytes, kind: int, chain_id: int, fields: dict[str, Item]) -> Transaction:
-    """Sign a transaction of type 0, 1 or 2; `fields` hold RLP items by their names in the EIPs."""
-    chain = integer(chain_id)
-    tail = ("gas", "to", "value", "data")
-    names = {
-        LEGACY: ("nonce", "gasPrice", *tail),
-        ACCESS_LIST: ("nonce", "gasPrice", *tail, "accessList"),
-        DYNAMIC_FEE: ("nonce", "maxPriorityFeePerGas", "maxFeePerGas", *tail, "accessList"),
-    }[kind]
-    body: list[Item] = [fields[name] for name in names]
-    if kind == LEGACY:
-        digest = keccak(rlp_coding.encode([*body, chain, b"", b""]))
-    else:
-        body.insert(0, chain)
-        digest = keccak(bytes((kind,)) + rlp_coding.encode(body))
-    signature = PrivateKey(key).sign_recoverable(digest, hasher=None)
-    r, s = (integer(int.from_bytes(part, "big")) for part in (signature[:32], signature[32:64]))
-    v = signature[64] if kind != LEGACY else 35 + 2 * chain_id + signature[64]
-    raw = rlp_coding.encode([*body, integer(v), r, s])
-    return decode(raw if kind == LEGACY else bytes((kind,)) + raw)
+def sign(key: bytes, kind: int, chain_id: int, fields: Mapping[str, Item]) -> Transaction:
+    """Sign a transaction of any type; `fields` hold RLP items by their names in the EIPs."""
+    body = _body(kind, chain_id, fields)
+    digest = keccak(_wrapped(kind, [*body, integer(chain_id), b"", b""] if kind == LEGACY else body))
+    signed = sign_digest(key, digest)
+    parity, r, s = signed[64] - 27, int.from_bytes(signed[:32], "big"), int.from_bytes(signed[32:64], "big")
+    return assemble(kind, chain_id, fields, (35 + 2 * chain_id + parity if kind == LEGACY else parity, r, s))
+
+
+def unsigned(kind: int, chain_id: int, fields: Mapping[str, Item]) -> Transaction:
+    """A transaction with zeros for a signature."""
+    return assemble(kind, chain_id, fields, (35 + 2 * chain_id if kind == LEGACY else 0, 0, 0))
+
+
+def assemble(kind: int, chain_id: int, fields: Mapping[str, Item], signature: tuple[int, int, int]) -> Transaction:
+    """The transaction of these fields and the values v (y parity but for type 0), r and s."""
+    body = [*_body(kind, chain_id, fields), *(integer(part) for part in signature)]
+    return decode(_wrapped(kind, body))
+
+
+def sent_as(sender: bytes, tx: Transaction) -> Transaction:
+    """An unsigned transaction as one of an account whose key is not at hand (impersonation).
+
+    Its hash covers the sender, as anvil's: equal ones of two senders are two.
+    """
+    body = tx.raw if tx.type == LEGACY else rlp_coding.encode(tx.raw)
+    return dataclasses.replace(tx, given_sender=sender, hash=keccak(body + sender))
+
+
+def _body(kind: int, chain_id: int, fields: Mapping[str, Item]) -> list[Item]:
+    body = [fields[name] for name in _FIELDS[kind]]
+    return body if kind == LEGACY else [integer(chain_id), *body]
+
+
+def _wrapped(kind: int, body: Sequence[Item]) -> bytes:
+    return rlp_coding.encode(body) if kind == LEGACY else bytes((kind,)) + rlp_coding.encode(body)
+
+
+def sign_text(key: bytes, text: bytes) -> bytes:
+    """The 65 bytes of a signature over a text as people sign it (EIP-191 version 0x45), v being 27 or 28."""
+    prefix = b"\x19Ethereum Signed Message:\n" + str(len(text)).encode()
+    return sign_digest(key, keccak(prefix + text))
+
+
+def sign_digest(key: bytes, digest: bytes) -> bytes:
+    """The 65 bytes of a signature over a digest: r, s and v, which is 27 or 28."""
+    signed = PrivateKey(key).sign_recoverable(digest, hasher=None)
+    return signed[:64] + bytes((27 + signed[64],))

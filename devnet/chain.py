@@ -4,17 +4,17 @@ from dataclasses import dataclass, field
 
 from devnet.codec.blocks import Block, Receipt
 
-SAFE_DEPTH = 32
-FINALIZED_DEPTH = 64
-
 
 @dataclass
 class Chain:
-    """Blocks from genesis on, with their indexes."""
+    """Blocks from genesis on, with their indexes. `safe` and `finalized` are one and two epochs below the head."""
 
+    slots_in_an_epoch: int = 32
     blocks: list[Block] = field(default_factory=list)
     by_hash: dict[bytes, Block] = field(default_factory=dict)
     included: dict[bytes, tuple[int, int]] = field(default_factory=dict)
+    total_difficulty: int = 0
+    _former: dict[bytes, list[tuple[int, int]]] = field(default_factory=dict)
 
     @property
     def head(self) -> Block:
@@ -23,27 +23,37 @@ class Chain:
 
     @property
     def safe(self) -> Block:
-        """32 blocks below the head, genesis at least: what `safe` names."""
-        return self.blocks[max(self.head.number - SAFE_DEPTH, 0)]
+        """An epoch below the head, genesis at least: what `safe` names."""
+        return self.blocks[max(self.head.number - self.slots_in_an_epoch, 0)]
 
     @property
     def finalized(self) -> Block:
-        """64 blocks below the head, genesis at least: what `finalized` names."""
-        return self.blocks[max(self.head.number - FINALIZED_DEPTH, 0)]
+        """Two epochs below the head, genesis at least: what `finalized` names."""
+        return self.blocks[max(self.head.number - 2 * self.slots_in_an_epoch, 0)]
 
     def append(self, block: Block) -> None:
         """Make a block the new head."""
         self.blocks.append(block)
         self.by_hash[block.hash] = block
+        self.total_difficulty += block.header.difficulty
         for receipt in block.receipts:
-            self.included[receipt.tx.hash] = (block.number, receipt.index)
+            tx_hash = receipt.tx.hash
+            if tx_hash in self.included:  # a nonce was set back by hand
+                self._former.setdefault(tx_hash, []).append(self.included[tx_hash])
+            self.included[tx_hash] = (block.number, receipt.index)
 
     def pop(self) -> Block:
         """Take the head off."""
         block = self.blocks.pop()
         del self.by_hash[block.hash]
+        self.total_difficulty -= block.header.difficulty
         for receipt in block.receipts:
-            del self.included[receipt.tx.hash]
+            tx_hash = receipt.tx.hash
+            former = self._former.get(tx_hash)
+            if former:
+                self.included[tx_hash] = former.pop()
+            else:
+                del self.included[tx_hash]
         return block
 
     def at(self, number: int) -> Block | None:

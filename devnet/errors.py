@@ -7,6 +7,8 @@ INVALID_PARAMS = -32602
 INTERNAL_ERROR = -32603
 SERVER_ERROR = -32000
 EXECUTION_REVERTED = 3
+TRANSACTION_NOT_YET_MINED = 4  # EIP-7966: eth_sendRawTransactionSync waited in vain
+CLIENT_LIMIT_EXCEEDED = -38026  # execution-apis
 
 
 class RpcError(Exception):

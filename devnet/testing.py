@@ -14,6 +14,7 @@ import urllib.request
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -21,6 +22,7 @@ from typing import Any, Self
 START_SECONDS = 30.0
 STOP_SECONDS = 10.0
 ANSWER_SECONDS = 60.0
+_OPENER = urllib.request.build_opener(urllib.request.ProxyHandler({}))  # a node on this machine is behind no proxy
 
 
 class RpcFailure(Exception):
@@ -80,19 +82,26 @@ class NodeProcess:
         while time.monotonic() < deadline:
             ended = self.process.poll() is not None
             for line in self.output().splitlines(keepends=True):
-                if line.startswith("Listening on ") and line.endswith("\n"):
-                    host, _, port = line.removeprefix("Listening on ").strip().rpartition(":")
-                    return host, int(port)
+                if line.endswith("\n") and (address := self.address_in(line)):
+                    return address
             if ended:
                 break
             time.sleep(0.01)
         raise RuntimeError(f"the node did not start: {self.output()[-2000:]}")
 
+    def address_in(self, line: str) -> tuple[str, int] | None:
+        """Host and port, if this line it printed tells them."""
+        if not line.startswith("Listening on "):
+            return None
+        host, _, port = line.removeprefix("Listening on ").strip().rpartition(":")
+        return host, int(port)
+
     def send(self, body: bytes) -> tuple[int, bytes]:
         """Post raw bytes; HTTP status and body."""
         request = urllib.request.Request(self.url, body, {"Content-Type": "application/json"})  # noqa: S310  (our own URL)
-        with urllib.request.urlopen(request, timeout=ANSWER_SECONDS) as answer:  # noqa: S310
-            return answer.status, answer.read()
+        with _OPENER.open(request, timeout=ANSWER_SECONDS) as answer:
+            status: int = answer.status
+            return status, answer.read()
 
     def request(self, payload: Any) -> Any:
         """Post any JSON value; the parsed answer, None if it is empty."""
@@ -150,10 +159,12 @@ class Devnet(NodeProcess):
         self.ws_url = f"ws://{self.host}:{self.port}"
         self.first_submission = 0
 
-    @property
+    @cached_property
     def accounts(self) -> list[DevelopmentAccount]:
-        """The funded accounts, with the keys the node printed when it started."""
+        """The funded accounts, with the keys the node printed when it started. Raises RuntimeError if it is `--silent`."""
         lines = self.output().splitlines()
+        if "Available Accounts" not in lines:
+            raise RuntimeError("this devnet has printed no accounts: start it without --silent")
         addresses = [line.split()[1] for line in _section(lines, "Available Accounts")]
         keys = [line.split()[1] for line in _section(lines, "Private Keys")]
         return [DevelopmentAccount(*pair) for pair in zip(addresses, keys, strict=True)]
@@ -161,7 +172,7 @@ class Devnet(NodeProcess):
     def mine(self, blocks: int = 1) -> int:
         """Make blocks; the head's number."""
         self.rpc("anvil_mine", blocks)
-        return int(self.rpc("eth_blockNumber"), 16)
+        return int(self.rpc("anvil_nodeInfo")["currentBlockNumber"], 16)
 
     def automine(self, on: bool = True) -> None:
         """Make a block with each submission, or on order only."""
@@ -174,7 +185,7 @@ class Devnet(NodeProcess):
         self.rpc("evm_setIntervalMining", seconds)
 
     def advance(self, seconds: int) -> None:
-        """Move the chain's time on and make a block that shows it."""
+        """Move the chain's time on by so many seconds and make a block that shows it."""
         self.rpc("evm_increaseTime", seconds)
         self.rpc("evm_mine")
 
@@ -192,6 +203,10 @@ class Devnet(NodeProcess):
         finally:
             self.rpc("devnet_clearFaults", name)
 
+    def calm(self) -> None:
+        """End all faults: what is asked from now on is answered."""
+        self.rpc("devnet_clearFaults")
+
     def submissions(self, sender: str | None = None) -> list[dict[str, Any]]:
         """Every raw transaction received since the test began, in order, with what became of it."""
         wanted = {"since": self.first_submission} | ({"sender": sender} if sender else {})
@@ -204,6 +219,43 @@ class Devnet(NodeProcess):
         report: dict[str, Any] = self.rpc("devnet_invariants", wanted)
         violations: list[dict[str, Any]] = report["violations"]
         return violations
+
+    def remember(self) -> Callable[[], bool]:
+        """Note how the node is now, and count submissions from here on. What is returned puts it back; False if it cannot.
+
+        Chain, state, pool, clock, orders, faults and mining mode come back. Where something else has been changed, such
+        as the profile or the chain id, the node is of no further use.
+        """
+        self.first_submission += len(self.submissions())
+        automine, interval = self.rpc("anvil_getAutomine"), self.rpc("anvil_getIntervalMining")
+        settings, snapshot = self._settings(), self.rpc("evm_snapshot")
+
+        def put_back() -> bool:
+            self.calm()
+            self.rpc("evm_setIntervalMining", 0)
+            if not self.rpc("evm_revert", snapshot):
+                return False
+            if interval:
+                self.rpc("evm_setIntervalMining", interval)
+            if automine:
+                self.rpc("evm_setAutomine", True)
+            return self._settings() == settings
+
+        return put_back
+
+    def _settings(self) -> list[Any]:
+        """What no snapshot brings back, as far as the node tells it."""
+        info, clock = self.rpc("anvil_nodeInfo"), self.rpc("devnet_clock")
+        names = ("devnet_setProfile", "devnet_poolLimits", "devnet_plan", "eth_coinbase", "eth_accounts")
+        modes = ("anvil_getAutomine", "anvil_getIntervalMining")
+        asked = [self.rpc(name) for name in (*names, *modes)]
+        return [
+            info["hardFork"],
+            info["environment"]["chainId"],
+            info["environment"]["gasLimit"],
+            clock["manual"],
+            *asked,
+        ]
 
 
 def _section(lines: list[str], title: str) -> list[str]:

@@ -1,5 +1,13 @@
-"""Fixtures every test may ask for: the real PostgreSQL and databases on it."""
+"""Fixtures every test may ask for: the real PostgreSQL and databases on it. Options of single suites."""
+
+import pytest
 
 from tests.support.postgres import database_template, database_url, empty_database, make_database, postgres_server
 
 __all__ = ["database_template", "database_url", "empty_database", "make_database", "postgres_server"]
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--execution-apis", metavar="DIR", help="the conformance suite for tests/devnet/test_conformance.py"
+    )

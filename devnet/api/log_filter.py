@@ -4,12 +4,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from devnet.api import shapes
-from devnet.api.block_reference import lookup
+from devnet.api.block_reference import PENDING, lookup
 from devnet.api.params import Fields
 from devnet.codec.blocks import Block, Log
 from devnet.encoding import parse_address, parse_hash, parse_quantity
 from devnet.errors import SERVER_ERROR, InvalidParams, RpcError
 from devnet.node import Node
+
+NO_BOUND = 2**63
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +41,7 @@ class LogFilter:
 
 
 def parse_filter(node: Node, fields: Fields) -> LogFilter:
-    """Read the filter object. Raises RpcError in geth's words for unknown blocks and inverted ranges."""
+    """Read the filter object. Raises RpcError in geth's words for unknown blocks, inverted ranges and those that go beyond the head."""
     if fields.get("blockHash") is not None:
         if fields.get("fromBlock") is not None or fields.get("toBlock") is not None:
             raise InvalidParams("cannot specify both BlockHash and FromBlock/ToBlock, choose one or the other")
@@ -51,7 +53,32 @@ def parse_filter(node: Node, fields: Fields) -> LogFilter:
         first, last = (_height(node, fields.get(name)) for name in ("fromBlock", "toBlock"))
         if first > last:
             raise InvalidParams("invalid block range params")
+        if last > node.chain.head.number:
+            raise InvalidParams("block range extends beyond current head block")
     return LogFilter(first, last, _addresses(fields.get("address")), _topics(fields.get("topics")))
+
+
+def parse_followed(node: Node, fields: Fields) -> LogFilter:
+    """As `parse_filter` for logs to come: tags bound nothing, and only numbers that rise do (geth: SubscribeLogs).
+
+    Raises InvalidParams in geth's words.
+    """
+    first, last = (_bound(node, fields.get(name)) for name in ("fromBlock", "toBlock"))
+    if last is not None and (first is None or first > last):
+        raise InvalidParams("invalid block range params")
+    bounds = (first or 0, NO_BOUND if last is None else last)
+    return LogFilter(*bounds, _addresses(fields.get("address")), _topics(fields.get("topics")))
+
+
+def _bound(node: Node, value: object) -> int | None:
+    """The height a follower's bound names, None for the head."""
+    if value is None or value == "latest":
+        return None
+    if value == PENDING:
+        raise InvalidParams("pending logs are not supported")
+    if value in {"safe", "finalized"}:
+        raise InvalidParams("invalid block range params")
+    return _height(node, value)
 
 
 def _height(node: Node, value: object) -> int:

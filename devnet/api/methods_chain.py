@@ -1,73 +1,36 @@
-"""eth_ methods that read blocks, transactions and receipts; and what the node says of itself."""
+"""eth_ methods that read blocks, transactions and receipts."""
 
-import sys
 from collections.abc import Sequence
 
 from devnet.api import shapes
 from devnet.api.block_reference import Reference, lookup
 from devnet.api.params import Params
 from devnet.api.registry import Methods
+from devnet.codec.block_decoding import decode_uncles
 from devnet.codec.blocks import Block, Receipt
-from devnet.codec.keccak import keccak
 from devnet.encoding import data, parse_quantity, quantity
 from devnet.node import Node
 
-CLIENT_VERSION = f"anvil/v1.7.1 fenced-devnet/0.1.0/python{sys.version_info.major}.{sys.version_info.minor}"
 METHODS = Methods()
 
 
-@METHODS.named("web3_clientVersion")
-def client_version(_node: Node, _params: Params) -> str:
-    """Begins with anvil's name, because tools refuse nodes they do not know."""
-    return CLIENT_VERSION
+@METHODS.named("eth_capabilities")
+def capabilities(node: Node, _params: Params) -> shapes.Json:
+    """From which block on what can be asked for; nothing is ever deleted (execution-apis: eth_capabilities)."""
+    head = node.chain.head
 
+    def since(number: int) -> shapes.Json:
+        return {"disabled": False, "oldestBlock": quantity(number)}
 
-@METHODS.named("web3_sha3")
-def sha3(_node: Node, params: Params) -> str:
-    """Keccak-256 of some bytes."""
-    return data(keccak(params.data(0)))
-
-
-@METHODS.named("net_version", "eth_networkId")
-def net_version(node: Node, _params: Params) -> str:
-    """The chain id in decimal."""
-    return str(node.settings.chain_id)
-
-
-@METHODS.named("net_listening")
-def net_listening(_node: Node, _params: Params) -> bool:
-    """Always true."""
-    return True
-
-
-@METHODS.named("net_peerCount")
-def net_peer_count(_node: Node, _params: Params) -> str:
-    """No peers."""
-    return "0x0"
-
-
-@METHODS.named("eth_chainId")
-def chain_id(node: Node, _params: Params) -> str:
-    """The chain id."""
-    return quantity(node.settings.chain_id)
-
-
-@METHODS.named("eth_syncing")
-def syncing(_node: Node, _params: Params) -> bool:
-    """Never behind."""
-    return False
+    body: shapes.Json = {"head": {"number": quantity(head.number), "hash": data(head.hash)}}
+    body |= {name: since(node.known_from) for name in ("state", "stateproofs")}
+    return body | {name: since(0) for name in ("tx", "logs", "receipts", "blocks")}
 
 
 @METHODS.named("eth_blockNumber")
 def block_number(node: Node, _params: Params) -> str:
     """The head's height."""
     return quantity(node.chain.head.number)
-
-
-@METHODS.named("eth_accounts", "eth_requestAccounts")
-def accounts(node: Node, _params: Params) -> list[str]:
-    """The development accounts, which eth_sendTransaction signs for."""
-    return [data(account.address) for account in node.accounts]
 
 
 @METHODS.named("eth_coinbase")
@@ -96,6 +59,13 @@ def _pending_block(node: Node, *, full: bool) -> shapes.Json:
     return body | {"hash": None, "nonce": None, "miner": None, "logsBloom": None}
 
 
+@METHODS.named("eth_getHeaderByNumber", "eth_getHeaderByHash")
+def get_header(node: Node, params: Params) -> shapes.Json | None:
+    """A block's header; null for one the chain has not (or no longer)."""
+    block = _found(node, params)
+    return shapes.header(block.header) if block else None
+
+
 @METHODS.named("eth_getBlockTransactionCountByNumber", "eth_getBlockTransactionCountByHash")
 def transaction_count(node: Node, params: Params) -> str | None:
     """How many transactions a block has."""
@@ -113,13 +83,17 @@ def _found(node: Node, params: Params) -> Block | None:
 
 @METHODS.named("eth_getUncleCountByBlockNumber", "eth_getUncleCountByBlockHash")
 def uncle_count(node: Node, params: Params) -> str | None:
-    """No uncles since proof of stake."""
-    return "0x0" if _found(node, params) else None
+    """How many uncles a block has: none since proof of stake."""
+    block = _found(node, params)
+    return quantity(len(decode_uncles(block.uncles))) if block else None
 
 
 @METHODS.named("eth_getUncleByBlockNumberAndIndex", "eth_getUncleByBlockHashAndIndex")
-def uncle(_node: Node, _params: Params) -> None:
-    """No uncles since proof of stake."""
+def uncle(node: Node, params: Params) -> shapes.Json | None:
+    """An uncle of a block by its place there: only blocks before proof of stake have some."""
+    block, index = _found(node, params), params.number(1)
+    uncles = decode_uncles(block.uncles) if block else ()
+    return shapes.uncle(uncles[index]) if index < len(uncles) else None
 
 
 @METHODS.named("eth_getBlockReceipts")
@@ -160,11 +134,38 @@ def transaction_receipt(node: Node, params: Params) -> shapes.Json | None:
 
 
 @METHODS.named("eth_getRawTransactionByHash", "debug_getRawTransaction")
-def raw_transaction(node: Node, params: Params) -> str | None:
-    """The signed bytes as they were submitted."""
+def raw_transaction(node: Node, params: Params) -> str:
+    """The signed bytes as they were submitted; none for an unknown transaction, as with geth."""
     tx_hash = params.hash(0)
     found = node.chain.find(tx_hash)
     if found:
         return data(found[1].tx.raw)
     entry = node.pool.by_hash.get(tx_hash)
-    return data(entry.tx.raw) if entry else None
+    return data(entry.tx.wire if entry else b"")
+
+
+@METHODS.named("eth_getRawTransactionByBlockNumberAndIndex", "eth_getRawTransactionByBlockHashAndIndex")
+def raw_transaction_by_place(node: Node, params: Params) -> str:
+    """The signed bytes of the transaction at a place in a block; none where there is none such."""
+    block = _found(node, params)
+    index = params.number(1)
+    transactions = block.transactions if block else []
+    return data(transactions[index].raw if index < len(transactions) else b"")
+
+
+@METHODS.named("eth_getTransactionBySenderAndNonce")
+def transaction_by_sender_and_nonce(node: Node, params: Params) -> shapes.Json | None:
+    """The transaction that used a sender's nonce, or that waits to; null where there is none."""
+    sender, nonce = params.address(0), params.number(1)
+    lane = node.pool.lanes.get(sender)
+    entry = lane.entries.get(nonce) if lane else None
+    if entry:
+        return shapes.transaction(entry.tx)
+    for number, before in reversed(node.world.nonces.history.get(sender, ())):
+        if (before or 0) > nonce:
+            continue
+        block = node.chain.blocks[number]
+        for receipt in block.receipts:
+            if receipt.tx.nonce == nonce and receipt.tx.sender == sender:
+                return shapes.transaction(receipt.tx, block, receipt)
+    return None

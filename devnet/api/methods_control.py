@@ -1,6 +1,6 @@
 """anvil_, hardhat_ and evm_ methods: mining, time, snapshots, reorgs and writing state by hand."""
 
-from devnet.api.methods_fees import suggested_price
+from devnet.api import shapes
 from devnet.api.params import Params
 from devnet.api.registry import Methods
 from devnet.encoding import data, parse_quantity, quantity
@@ -8,19 +8,21 @@ from devnet.errors import INVALID_PARAMS, InvalidParams, RpcError
 from devnet.node import Node
 
 MAX_BLOCKS_AT_ONCE = 100_000
+FIRST_MILLISECONDS = 10**11  # as seconds the year 5138, as milliseconds 1973
 METHODS = Methods()
 
 
 @METHODS.named("anvil_mine", "hardhat_mine")
 def mine(node: Node, params: Params) -> None:
-    """Make `count` blocks (1), each `interval` seconds after the one before where that is given."""
+    """Make `count` blocks (1), each `interval` seconds after the one before, the first after now, where that is given."""
     count = params.number(0, 1)
     interval = params.number(1, 0)
     if count > MAX_BLOCKS_AT_ONCE:
         raise InvalidParams(f"cannot make more than {MAX_BLOCKS_AT_ONCE} blocks at once")
     for index in range(count):
-        if interval and index:
-            node.clock.next_exact = node.chain.head.header.timestamp + interval
+        if interval and node.clock.next_exact is None:  # hardhat's helpers order a time, then call this with interval 1
+            previous = node.chain.head.header.timestamp if index else node.clock.now()
+            node.clock.next_exact = previous + interval
         node.miner.mine()
 
 
@@ -37,6 +39,14 @@ def evm_mine(node: Node, params: Params) -> str:
     for _ in range(min(blocks, MAX_BLOCKS_AT_ONCE)):
         node.miner.mine()
     return "0x0"
+
+
+@METHODS.named("evm_mine_detailed", "anvil_mine_detailed")
+def mine_detailed(node: Node, params: Params) -> list[shapes.Json]:
+    """As evm_mine, answering with the blocks made, their transactions in full."""
+    head = node.chain.head.number
+    evm_mine(node, params)
+    return [shapes.block(block, full=True) for block in node.chain.blocks[head + 1 :]]
 
 
 @METHODS.named("evm_setAutomine", "anvil_setAutomine")
@@ -77,6 +87,25 @@ def set_next_block_timestamp(node: Node, params: Params) -> None:
     _order_timestamp(node, params.number(0))
 
 
+@METHODS.named("anvil_setBlockTimestampInterval")
+def set_block_timestamp_interval(node: Node, params: Params) -> None:
+    """Make each block this many seconds later than its parent, whatever the clock says."""
+    node.clock.block_interval = params.number(0)
+
+
+@METHODS.named("anvil_removeBlockTimestampInterval")
+def remove_block_timestamp_interval(node: Node, _params: Params) -> bool:
+    """Take timestamps from the clock again; false where they already are."""
+    had, node.clock.block_interval = node.clock.block_interval, None
+    return had is not None
+
+
+@METHODS.named("anvil_setNextBlockPrevRandao", "anvil_setPrevRandao", "hardhat_setPrevRandao")
+def set_prevrandao(node: Node, params: Params) -> None:
+    """What PREVRANDAO and `mixHash` are in the next block."""
+    node.miner.next_prevrandao = params.hash(0)
+
+
 def _order_timestamp(node: Node, timestamp: int) -> None:
     last = node.chain.head.header.timestamp
     if timestamp < last:
@@ -87,9 +116,10 @@ def _order_timestamp(node: Node, timestamp: int) -> None:
 
 @METHODS.named("evm_setTime", "anvil_setTime")
 def set_time(node: Node, params: Params) -> int:
-    """Set the clock to a second; returns by how much that moved it."""
+    """Set the clock to a second, or a millisecond as ganache had it; returns by how many seconds that moved it."""
     before = node.clock.now()
-    node.clock.start_at(params.number(0))
+    time = params.number(0)
+    node.clock.start_at(time if time < FIRST_MILLISECONDS else time // 1000)
     return node.clock.now() - before
 
 
@@ -128,20 +158,6 @@ def revert(node: Node, params: Params) -> bool:
 def rollback(node: Node, params: Params) -> None:
     """Take `depth` blocks (1) off the head; their transactions go back to the pool."""
     node.rollback(params.number(0, 1))
-
-
-@METHODS.named("anvil_reorg")
-def reorg(node: Node, params: Params) -> None:
-    """Replace the last `depth` blocks by as many empty ones; orphaned transactions wait in the pool, as with geth."""
-    fields = params.optional(0)
-    if isinstance(fields, dict):
-        params = Params([fields.get("depth"), fields.get("tx_block_pairs")])
-    depth = params.number(0)
-    if params.items(1):
-        raise InvalidParams("transactions for the new blocks are not supported yet: give an empty list")
-    node.rollback(depth)
-    for _ in range(depth):
-        node.miner.mine(use_pool=False)
 
 
 @METHODS.named("anvil_setBalance", "hardhat_setBalance", "tenderly_setBalance")
@@ -186,29 +202,17 @@ def drop_transaction(node: Node, params: Params) -> str | None:
     return data(tx_hash) if node.pool.drop(tx_hash) else None
 
 
+@METHODS.named("anvil_removePoolTransactions")
+def remove_pool_transactions(node: Node, params: Params) -> None:
+    """Take all transactions of a sender out of the pool."""
+    sender = params.address(0)
+    for entry in node.pool.contents():
+        if entry.tx.sender == sender:
+            node.pool.drop(entry.tx.hash)
+
+
 @METHODS.named("anvil_dropAllTransactions", "hardhat_dropAllTransactions")
 def drop_all_transactions(node: Node, _params: Params) -> None:
     """Empty the pool."""
     for entry in node.pool.contents():
         node.pool.drop(entry.tx.hash)
-
-
-@METHODS.named("anvil_nodeInfo", "hardhat_nodeInfo")
-def node_info(node: Node, _params: Params) -> dict[str, object]:
-    """Head, fork and fees in anvil's shape."""
-    head = node.chain.head
-    return {
-        "currentBlockNumber": quantity(head.number),
-        "currentBlockTimestamp": head.header.timestamp,
-        "currentBlockHash": data(head.hash),
-        "hardFork": "Prague",
-        "transactionOrder": "fees",
-        "environment": {
-            "baseFee": quantity(head.header.next_base_fee()),
-            "chainId": node.settings.chain_id,
-            "gasLimit": quantity(node.pool.rules.gas_limit),
-            "gasPrice": quantity(suggested_price(node)),
-        },
-        "forkConfig": {"forkUrl": None, "forkBlockNumber": None, "forkRetryBackoff": None},
-        "network": None,
-    }

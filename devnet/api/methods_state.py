@@ -1,24 +1,30 @@
-"""eth_ methods that read accounts, now or at an older block, and that run calls without a trace."""
+"""eth_ methods that read accounts, now or at an older block."""
+
+from collections.abc import Mapping
 
 from devnet.api.block_reference import PENDING, Reference, resolve
-from devnet.api.call_request import parse_call
-from devnet.api.params import Fields, Params
+from devnet.api.params import Params
 from devnet.api.registry import Methods
-from devnet.api.simulation import check_funds, context_of, estimate, raise_failure, run_call, state_at
-from devnet.encoding import data, parse_data, quantity
-from devnet.errors import InvalidParams
+from devnet.api.simulation import state_at
+from devnet.codec import rlp_coding
+from devnet.codec.keccak import keccak
+from devnet.codec.trie import Trie
+from devnet.encoding import data, parse_address, parse_data, parse_hash, quantity
+from devnet.errors import CLIENT_LIMIT_EXCEEDED, InvalidParams, RpcError
 from devnet.evm.world import Column
 from devnet.node import Node
 
+MAX_STORAGE_VALUES = 1024
 METHODS = Methods()
 
 
 def _read(node: Node, column: Column, key: bytes | int, reference: Reference) -> object:
     if reference.pending:
-        with state_at(node, reference, {}):
+        with state_at(node, reference):
             return column.get(key)
     if reference.block is node.chain.head:
         return column.get(key)
+    node.check_known(reference.block.number)
     return column.at(key, reference.block.number)
 
 
@@ -56,6 +62,61 @@ def get_storage_at(node: Node, params: Params) -> str:
     return data((value if isinstance(value, int) else 0).to_bytes(32, "big"))
 
 
+@METHODS.named("eth_getStorageValues")
+def get_storage_values(node: Node, params: Params) -> dict[str, list[str]]:
+    """Several words of storage of several accounts after a block: `{address: [slot, …]}`."""
+    wanted = {
+        parse_address(address): [int.from_bytes(parse_hash(slot, "slot"), "big") for slot in Params([slots]).items(0)]
+        for address, slots in params.fields(0).items()
+    }
+    count = sum(len(slots) for slots in wanted.values())
+    if count == 0:
+        raise InvalidParams("empty request")
+    if count > MAX_STORAGE_VALUES:
+        raise RpcError(CLIENT_LIMIT_EXCEEDED, f"too many slots (max {MAX_STORAGE_VALUES})")
+    world = node.world
+    with state_at(node, resolve(node, params.optional(1))):
+        return {
+            data(address): [data(world.slot(address, slot).to_bytes(32, "big")) for slot in slots]
+            for address, slots in wanted.items()
+        }
+
+
+@METHODS.named("eth_getAccount")
+def get_account(node: Node, params: Params) -> dict[str, str]:
+    """An account as the state trie holds it after a block: nonce, balance, storage root and code hash."""
+    address = params.address(0)
+    world = node.world
+    with state_at(node, resolve(node, params.optional(1))):
+        return {
+            "nonce": quantity(world.nonce(address)),
+            "balance": quantity(world.balance(address)),
+            "storageRoot": data(_storage_root(world.storages.get(address, {}))),
+            "codeHash": data(keccak(world.code(address))),
+        }
+
+
+def _storage_root(slots: Mapping[int, int]) -> bytes:
+    trie = Trie()
+    for slot, value in slots.items():
+        if value:
+            trie.put(keccak(slot.to_bytes(32, "big")), rlp_coding.encode(rlp_coding.integer(value)))
+    return trie.root()
+
+
+@METHODS.named("eth_getAccountInfo")
+def get_account_info(node: Node, params: Params) -> dict[str, str]:
+    """An account's nonce, balance and code after a block."""
+    address = params.address(0)
+    world = node.world
+    with state_at(node, resolve(node, params.optional(1))):
+        return {
+            "balance": quantity(world.balance(address)),
+            "nonce": quantity(world.nonce(address)),
+            "code": data(world.code(address)),
+        }
+
+
 def _slot(params: Params) -> int:
     """A slot number as quantity or as bytes with leading zeros, 32 at most."""
     value = params.required(1)
@@ -66,30 +127,3 @@ def _slot(params: Params) -> int:
             raise InvalidParams(f"storage slot too long (want at most 32 bytes): {value}")
         return int.from_bytes(raw, "big")
     return params.number(1)
-
-
-def _overrides(params: Params, at: int) -> Fields:
-    return {} if params.optional(at) is None else params.fields(at)
-
-
-@METHODS.named("eth_call")
-def call(node: Node, params: Params) -> str:
-    """Run a call on the state after a block and return its output. A revert is error 3 with its data."""
-    request = parse_call(params.fields(0))
-    reference = resolve(node, params.optional(1))
-    context = context_of(node, reference)
-    gas = min(request.gas or context.gas_limit, context.gas_limit)
-    with state_at(node, reference, _overrides(params, 2)):
-        check_funds(node, request, gas)
-        execution, _ = run_call(node, context, request, gas)
-    raise_failure(execution)
-    return data(execution.output)
-
-
-@METHODS.named("eth_estimateGas")
-def estimate_gas(node: Node, params: Params) -> str:
-    """The least gas with which a transaction would succeed."""
-    request = parse_call(params.fields(0))
-    reference = resolve(node, params.optional(1))
-    with state_at(node, reference, _overrides(params, 2)):
-        return quantity(estimate(node, context_of(node, reference), request))

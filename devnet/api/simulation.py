@@ -1,142 +1,134 @@
-"""Calls that leave nothing behind: eth_call and eth_estimateGas."""
+"""Calls that leave nothing behind: the block they run in, the state they run on, and how they end."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
+from typing import Final
 
 from devnet.api.block_reference import Reference
-from devnet.api.call_request import CallRequest, apply_overrides
-from devnet.api.params import Fields
+from devnet.api.call_checks import Unfit, check
+from devnet.api.call_request import CallRequest
+from devnet.codec.transaction import ACCESS_LIST, BLOB, DYNAMIC_FEE, LEGACY, SET_CODE, Transaction
 from devnet.encoding import data
 from devnet.errors import EXECUTION_REVERTED, SERVER_ERROR, RpcError
-from devnet.evm.engine import BlockContext, Execution, Message
-from devnet.evm.evm_state import is_precompile
-from devnet.evm.gas import GAS_TRANSACTION, floor_gas, intrinsic_gas
-from devnet.evm.transition import REFUND_QUOTIENT, created_address, run
+from devnet.evm.engine import BlockContext
+from devnet.evm.revert_reason import revert_reason
+from devnet.evm.tracing import Deadline, ExecutionAborted, Tracer, Watch
+from devnet.evm.transition import Outcome, apply
 from devnet.node import Node
 
-_ERROR_STRING = bytes.fromhex("08c379a0")  # Error(string)
-_PANIC = bytes.fromhex("4e487b71")  # Panic(uint256)
+RPC_GAS_CAP: Final = 50_000_000
+"""The most gas a call runs with, and what it gets where it names none (geth --rpc.gascap)."""
+RPC_EVM_SECONDS: Final = 5
+"""How long one call may run (geth --rpc.evmtimeout): the devnet answers nobody else meanwhile."""
 
 
 def context_of(node: Node, reference: Reference) -> BlockContext:
     """The block a call at this reference sees itself in."""
     if reference.pending:
         return node.miner.next_context()
-    head = reference.block.header
-    return BlockContext(
-        number=head.number,
-        timestamp=head.timestamp,
-        coinbase=head.coinbase,
-        prevrandao=head.prevrandao,
-        gas_limit=head.gas_limit,
-        base_fee=head.base_fee,
-        chain_id=node.settings.chain_id,
-        block_hash=node.chain.block_hash,
-    )
+    return node.miner.context_of(reference.block.header)
 
 
 @contextmanager
-def state_at(node: Node, reference: Reference, overrides: Fields) -> Iterator[None]:
-    """The world as it was after a block, with overrides; put back on leaving. Pending holds the pool's transactions."""
-    world = node.world
-    with world.rewound(reference.block.number):
+def state_at(node: Node, reference: Reference) -> Iterator[None]:
+    """The world as it was after a block; put back on leaving. Pending holds the pool's transactions."""
+    node.check_known(reference.block.number)
+    with node.world.rewound(reference.block.number):
         if reference.pending:
             node.miner.fill(node.miner.next_context())
-        apply_overrides(world, overrides)
         yield
 
 
-def run_call(node: Node, context: BlockContext, call: CallRequest, gas: int) -> tuple[Execution, int]:
-    """Run a call with this much gas; returns how it ended and what a transaction would have paid for."""
-    world = node.world
-    sender = call.sender or bytes(20)
-    access = call.access_list or ()
-    needed = max(intrinsic_gas(call.data, access, creation=call.to is None), floor_gas(call.data))
-    if gas < needed:
-        text = f"intrinsic gas too low: have {gas}, want {needed} (supplied gas {gas})"
-        raise RpcError(SERVER_ERROR, text)
-    mark = world.snapshot()
-    world.begin_transaction()
-    nonce = world.nonce(sender) if call.nonce is None else call.nonce
-    intrinsic = intrinsic_gas(call.data, access, creation=call.to is None)
-    message = Message(
-        sender=sender,
+def transaction_of(node: Node, call: CallRequest, gas: int, nonce: int = 0) -> Transaction:
+    """The transaction a call stands for, unsigned and without hash. Raises RpcError where it is none of this chain."""
+    chain_id = node.settings.chain_id
+    if call.chain_id is not None and call.chain_id != chain_id:
+        raise RpcError(SERVER_ERROR, f"chainId does not match node's (have={call.chain_id}, want={chain_id})")
+    if call.blob_hashes is not None and call.to is None:
+        raise RpcError(SERVER_ERROR, "blob transaction of type create")
+    if call.authorizations is not None:
+        kind = SET_CODE
+    elif call.blob_hashes is not None:
+        kind = BLOB
+    elif call.gas_price is None:
+        kind = DYNAMIC_FEE
+    else:
+        kind = LEGACY if call.access_list is None else ACCESS_LIST
+    price = call.gas_price
+    return Transaction(
+        raw=b"",
+        hash=b"",
+        type=kind,
+        chain_id=chain_id,
+        nonce=nonce if call.nonce is None else call.nonce,
+        max_priority_fee=(call.max_priority_fee or 0) if price is None else price,
+        max_fee=(call.max_fee or 0) if price is None else price,
+        gas=gas,
         to=call.to,
         value=call.value,
         data=call.data,
-        gas=gas - intrinsic,
-        gas_price=call.gas_price or call.max_fee or 0,
-        created=created_address(sender, nonce) if call.to is None else None,
-        access_list=access,
+        access_list=call.access_list or (),
+        v=0,
+        r=0,
+        s=0,
+        signing_hash=b"",
+        given_sender=call.sender or bytes(20),
+        max_fee_per_blob_gas=call.max_blob_fee or 0,
+        blob_hashes=call.blob_hashes or (),
+        authorizations=call.authorizations or (),
     )
-    world.write(world.nonces, sender, nonce + 1)
+
+
+def context_for(context: BlockContext, tx: Transaction) -> BlockContext:
+    """The block as a call without a price sees it: its base fees are 0, so that the price is none below them."""
+    if not tx.price(context.base_fee):
+        context = replace(context, base_fee=0)
+    free_blobs = tx.type == BLOB and not tx.max_fee_per_blob_gas
+    return replace(context, blob_base_fee=0) if free_blobs else context
+
+
+def capped_gas(call: CallRequest) -> int:
+    """The gas a call gets: what it names, at most the cap."""
+    return RPC_GAS_CAP if call.gas is None else min(call.gas, RPC_GAS_CAP)
+
+
+def time_limit() -> Deadline:
+    """When a call that begins now is to be stopped."""
+    return Deadline(RPC_EVM_SECONDS)
+
+
+def run_call(
+    node: Node, context: BlockContext, tx: Transaction, until: Deadline, tracer: Tracer | None = None
+) -> Outcome:
+    """Run a call and undo it. Raises Unfit where it cannot begin, RpcError where it takes too long."""
+    world = node.world
+    context = context_for(context, tx)
+    check(world, context, tx)
+    mark = world.snapshot()
     try:
-        execution = run(world, node.engine, context, message)
+        return apply(world, node.engine, context, tx, Watch(tracer, until))
+    except ExecutionAborted:
+        raise RpcError(SERVER_ERROR, f"execution aborted (timeout = {RPC_EVM_SECONDS}s)") from None
     finally:
         world.revert(mark)
-    used = gas - execution.gas_left
-    used -= min(execution.refund, used // REFUND_QUOTIENT)
-    return execution, max(used, floor_gas(call.data))
 
 
-def check_funds(node: Node, call: CallRequest, gas: int) -> None:
-    """A call that names a price must be able to pay it, any call its value. Raises RpcError in geth's words."""
-    sender = call.sender or bytes(20)
-    want = call.value + gas * (call.gas_price or call.max_fee or 0)
-    have = node.world.balance(sender)
-    if have < want:
-        name = data(sender)
-        text = f"insufficient funds for gas * price + value: address {name} have {have} want {want}"
-        raise RpcError(SERVER_ERROR, text)
+def supplied(problem: Unfit, gas: int) -> RpcError:
+    """geth's error for a call that could not begin."""
+    return RpcError(SERVER_ERROR, f"err: {problem.text} (supplied gas {gas})")
 
 
-def raise_failure(execution: Execution) -> None:
+def raise_failure(outcome: Outcome) -> None:
     """Turn a failed call into geth's error: code 3 with the data of a revert, -32000 for a halt."""
-    if execution.error is None:
+    if outcome.error is None:
         return
-    if execution.reverted:
-        reason = _reason(execution.output)
-        text = f"execution reverted: {reason}" if reason else "execution reverted"
-        raise RpcError(EXECUTION_REVERTED, text, data(execution.output))
-    raise RpcError(SERVER_ERROR, execution.error)
+    if outcome.reverted:
+        raise RpcError(EXECUTION_REVERTED, reverted_text(outcome.output), data(outcome.output))
+    raise RpcError(SERVER_ERROR, outcome.error)
 
 
-def _reason(output: bytes) -> str | None:
-    if output[:4] == _ERROR_STRING and len(output) >= 68:
-        length = int.from_bytes(output[36:68], "big")
-        return output[68 : 68 + length].decode(errors="replace")
-    if output[:4] == _PANIC and len(output) == 36:
-        return f"panic code {hex(int.from_bytes(output[4:], 'big'))}"
-    return None
-
-
-def estimate(node: Node, context: BlockContext, call: CallRequest) -> int:
-    """The least gas with which the call succeeds. Raises RpcError where none is enough."""
-    world = node.world
-    plain = call.to is not None and not world.code(call.to) and not is_precompile(call.to)
-    if plain and not call.data and not call.access_list:
-        check_funds(node, call, 0)
-        return GAS_TRANSACTION
-    ceiling = min(call.gas or context.gas_limit, context.gas_limit)
-    price = call.gas_price or call.max_fee or 0
-    if price:
-        check_funds(node, call, 0)
-        ceiling = min(ceiling, (world.balance(call.sender or bytes(20)) - call.value) // price)
-    execution, used = run_call(node, context, call, ceiling)
-    if execution.error == "out of gas":
-        raise RpcError(SERVER_ERROR, f"gas required exceeds allowance ({ceiling})")
-    raise_failure(execution)
-    if _enough(node, context, call, used):
-        return used
-    low, high = used, ceiling
-    while low + 1 < high:
-        middle = min((low + high) // 2, low * 2)
-        if _enough(node, context, call, middle):
-            high = middle
-        else:
-            low = middle
-    return high
-
-
-def _enough(node: Node, context: BlockContext, call: CallRequest, gas: int) -> bool:
-    return run_call(node, context, call, gas)[0].error is None
+def reverted_text(output: bytes) -> str:
+    """geth's sentence for a revert, with the reason where the data holds one."""
+    reason = revert_reason(output)
+    return f"execution reverted: {reason}" if reason is not None else "execution reverted"

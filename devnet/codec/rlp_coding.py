@@ -1,6 +1,6 @@
 """RLP, strict on reading: of the many ways to write a value only the shortest is taken (yellow paper, appendix B)."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TypeAlias
 
 from devnet.errors import DecodeError
@@ -16,20 +16,26 @@ def integer(number: int) -> bytes:
 def encode(item: Item) -> bytes:
     """The RLP of bytes or of nested sequences of bytes."""
     if isinstance(item, bytes):
-        if len(item) == 1 and item[0] < 0x80:
+        size = len(item)
+        if size == 1 and item[0] < 0x80:
             return item
-        return _prefix(len(item), 0x80) + item
+        return (_SHORT_STRING[size] if size < 56 else _long_prefix(size, 0x80)) + item
     return wrap(b"".join([encode(part) for part in item]))
 
 
 def wrap(body: bytes) -> bytes:
     """A list whose items are encoded already, one after the other, in `body`."""
-    return _prefix(len(body), 0xC0) + body
+    size = len(body)
+    return (_SHORT_LIST[size] if size < 56 else _long_prefix(size, 0xC0)) + body
 
 
-def _prefix(length: int, offset: int) -> bytes:
-    if length < 56:
-        return bytes((offset + length,))
+_SHORT_STRING = [bytes((0x80 + size,)) for size in range(56)]
+_SHORT_LIST = [bytes((0xC0 + size,)) for size in range(56)]
+
+
+def _long_prefix(length: int, offset: int) -> bytes:
+    if length < 256:
+        return bytes((offset + 56, length))
     size = integer(length)
     return bytes((offset + 55 + len(size),)) + size
 
@@ -42,6 +48,15 @@ def decode(raw: bytes) -> Item:
     if end != len(raw):
         raise DecodeError("rlp: input contains more than one value")
     return item
+
+
+def sequence(raw: bytes) -> Iterator[bytes]:
+    """The encoded items that follow one another in `raw`, as files of blocks hold them. Raises DecodeError."""
+    at = 0
+    while at < len(raw):
+        end = at + 1 if raw[at] < 0x80 else _span(raw, at)[1]
+        yield raw[at:end]
+        at = end
 
 
 def _item(raw: bytes, at: int) -> tuple[Item, int]:

@@ -4,13 +4,14 @@ Keys must be free of prefixes of one another, as hashed state keys and RLP index
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from devnet.codec import rlp_coding
 from devnet.codec.keccak import keccak
+from devnet.codec.rlp_coding import encode, integer, wrap
 
 EMPTY_ROOT = keccak(b"\x80")
+_NIBBLES = {digit: at for at, digit in enumerate("0123456789abcdef")}
 
 
 @dataclass(slots=True)
@@ -29,7 +30,11 @@ class _Extension:
 
 @dataclass(slots=True)
 class _Branch:
+    """`refs` are the children as the branch's encoding holds them, out of date for those that `changed` since."""
+
     children: "dict[str, _Node]"
+    refs: list[bytes] = field(default_factory=lambda: [b"\x80"] * 16)
+    changed: set[str] = field(default_factory=set)
     ref: bytes | None = None
 
 
@@ -56,10 +61,33 @@ class Trie:
         """The 32-byte root hash."""
         return EMPTY_ROOT if self._root is None else keccak(_encode(self._root))
 
+    def proof(self, key: bytes) -> list[bytes]:
+        """The nodes from the root towards a key, as far as the trie goes there: what eth_getProof gives (EIP-1186).
+
+        They prove the value or, where the key is not in the trie, its absence. Nodes held within others are left out.
+        """
+        nodes: list[bytes] = []
+        node, path = self._root, key.hex()
+        while node is not None:
+            body = _encode(node)
+            if not nodes or len(body) >= 32:
+                nodes.append(body)
+            if isinstance(node, _Branch):
+                node, path = node.children.get(path[0]), path[1:]
+            elif isinstance(node, _Extension) and path.startswith(node.path):
+                path = path[len(node.path) :]
+                node = node.child
+            else:
+                break
+        return nodes
+
 
 def ordered_root(values: Iterable[bytes]) -> bytes:
     """The root of a list, keyed by RLP of the index: a block's transactions or receipts."""
-    return Trie((rlp_coding.encode(rlp_coding.integer(i)), value) for i, value in enumerate(values)).root()
+    listed = list(values)
+    if len(listed) == 1:  # one leaf, whose path is the RLP of 0: what a block with each submission has
+        return keccak(wrap(b"\x82\x20\x80" + encode(listed[0])))
+    return Trie((encode(integer(i)), value) for i, value in enumerate(listed)).root()
 
 
 def _common(one: str, other: str) -> int:
@@ -73,8 +101,10 @@ def _put(node: _Node | None, path: str, value: bytes) -> _Node:
     if node is None:
         return _Leaf(path, value)
     if isinstance(node, _Branch):
+        nibble = path[0]
         node.ref = None
-        node.children[path[0]] = _put(node.children.get(path[0]), path[1:], value)
+        node.changed.add(nibble)
+        node.children[nibble] = _put(node.children.get(nibble), path[1:], value)
         return node
     if isinstance(node, _Leaf) and node.path == path:
         node.value, node.ref = value, None
@@ -84,7 +114,8 @@ def _put(node: _Node | None, path: str, value: bytes) -> _Node:
         node.ref = None
         _put(node.child, path[shared:], value)
         return node
-    branch = _Branch({node.path[shared]: _shorten(node, shared + 1), path[shared]: _Leaf(path[shared + 1 :], value)})
+    children = {node.path[shared]: _shorten(node, shared + 1), path[shared]: _Leaf(path[shared + 1 :], value)}
+    branch = _Branch(children, changed=set(children))
     return _Extension(path[:shared], branch) if shared else branch
 
 
@@ -108,6 +139,7 @@ def _remove(node: _Node, path: str) -> _Node | None:
         return node
     left = _remove(child, path[1:])
     node.ref = None
+    node.changed.add(path[0])
     if left is not None:
         node.children[path[0]] = left
         return node
@@ -128,12 +160,15 @@ def _join(path: str, child: _Node) -> _Node:
 
 def _encode(node: _Node) -> bytes:
     if isinstance(node, _Leaf):
-        return rlp_coding.encode((_compact(node.path, "2", "3"), node.value))
+        return wrap(encode(_compact(node.path, "2", "3")) + encode(node.value))
     if isinstance(node, _Extension):
-        return rlp_coding.wrap(rlp_coding.encode(_compact(node.path, "0", "1")) + _reference(node.child))
-    children = node.children
-    refs = [_reference(children[nibble]) if nibble in children else b"\x80" for nibble in "0123456789abcdef"]
-    return rlp_coding.wrap(b"".join(refs) + b"\x80")
+        return wrap(encode(_compact(node.path, "0", "1")) + _reference(node.child))
+    refs = node.refs
+    for nibble in node.changed:
+        child = node.children.get(nibble)
+        refs[_NIBBLES[nibble]] = b"\x80" if child is None else _reference(child)
+    node.changed.clear()
+    return wrap(b"".join(refs) + b"\x80")
 
 
 def _reference(node: _Node) -> bytes:

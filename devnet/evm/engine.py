@@ -1,17 +1,23 @@
 """What the devnet asks of an EVM: run one message on a world. Everything around a message is in `transition`."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
 from devnet.codec.blocks import Log
-from devnet.codec.transaction import AccessList
+from devnet.codec.fields import AccessList
+from devnet.evm.forks import DEFAULT, Fork
+from devnet.evm.tracing import Watch
 from devnet.evm.world import World
 
 
 @dataclass(frozen=True, slots=True)
 class BlockContext:
-    """The block a message runs in. Fees in wei per gas, `timestamp` in seconds since 1970."""
+    """The block a message runs in. Fees in wei per gas, `timestamp` in seconds since 1970.
+
+    `fork` gives the rules. `base_fee` is 0 before London; `difficulty` counts before Paris only, `prevrandao` from there on.
+    `precompiles` is None for those of the fork; a call with overrides says which address runs the code of which.
+    """
 
     number: int
     timestamp: int
@@ -21,6 +27,15 @@ class BlockContext:
     base_fee: int
     chain_id: int
     block_hash: Callable[[int], bytes]
+    fork: Fork = DEFAULT
+    blob_base_fee: int = 1
+    excess_blob_gas: int = 0
+    difficulty: int = 0
+    precompiles: Mapping[bytes, bytes] | None = None
+
+    def is_precompile(self, address: bytes) -> bool:
+        """Whether the address is built into the EVM."""
+        return address in (self.fork.precompiles if self.precompiles is None else self.precompiles)
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +50,7 @@ class Message:
     gas_price: int
     created: bytes | None = None
     access_list: AccessList = ()
+    blob_hashes: tuple[bytes, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +72,9 @@ class Execution:
 class Engine(Protocol):
     """An EVM. It writes to the world through `World.write`, and has undone what a failed message wrote."""
 
-    def execute(self, world: World, block: BlockContext, message: Message) -> Execution:
-        """Run a message: move its value, run the code, deposit created code."""
+    def execute(self, world: World, block: BlockContext, message: Message, watch: Watch | None = None) -> Execution:
+        """Run a message: move its value, run the code, deposit created code.
+
+        Raises ExecutionAborted where the watch's deadline passes; the world is then to be reverted by the caller.
+        """
         ...

@@ -4,35 +4,30 @@ from devnet.codec.keccak import keccak
 from devnet.evm.engine import BlockContext
 from devnet.evm.world import World
 
-PRECOMPILE_LIMIT = 0x12  # Prague has 0x01 to 0x11
 _ANCESTORS = 256
-
-
-def is_precompile(address: bytes) -> bool:
-    """Whether the address is built into the EVM (Prague: 0x01 to 0x11)."""
-    return 0 < int.from_bytes(address, "big") < PRECOMPILE_LIMIT
 
 
 class EvmState:
     """Stands where py-evm expects its StateAPI; the journal of the world is its only undo."""
 
     def __init__(self, world: World, block: BlockContext) -> None:
-        self._world = world
+        self.world = self._world = world
         self._block = block
         self.execution_context = block
         self.coinbase = block.coinbase
         self.timestamp = block.timestamp
         self.block_number = block.number
-        self.difficulty = 0
+        self.difficulty = block.difficulty
         self.mix_hash = block.prevrandao
         self.gas_limit = block.gas_limit
         self.base_fee = block.base_fee
-        self.blob_base_fee = 1
+        self.blob_base_fee = block.blob_base_fee
         self.get_balance = world.balance
         self.get_nonce = world.nonce
         self.get_code = world.code
         self.account_is_empty = world.is_empty
         self.delete_storage = world.erase_storage
+        self.given_signatures = world.given_signatures
         self.snapshot = world.snapshot
         self.revert = world.revert
 
@@ -54,6 +49,7 @@ class EvmState:
     def set_balance(self, address: bytes, balance: int) -> None:
         """Write a balance in wei."""
         self._world.write(self._world.balances, address, balance)
+        self.touch_account(address)
 
     def delta_balance(self, address: bytes, delta: int) -> None:
         """Add to a balance; `delta` may be negative."""
@@ -76,15 +72,16 @@ class EvmState:
         return bool(self._world.nonce(address) or self._world.code(address))
 
     def account_exists(self, address: bytes) -> bool:
-        """Since EIP-161 an empty account is none."""
-        return not self._world.is_empty(address)
+        """Since EIP-161 an empty account is none, unless it is older."""
+        return self._world.exists(address)
 
     def touch_account(self, address: bytes) -> None:
-        """Nothing to do: empty accounts are never stored."""
+        """An account was called or paid: it exists from then on, or since EIP-161 does not if it is empty."""
+        self._world.touch(address, keep=not self._block.fork.clears_empty_accounts)
 
     def is_address_warm(self, address: bytes) -> bool:
         """Accessed before in this transaction (EIP-2929)."""
-        return address in self._world.warm or is_precompile(address)
+        return address in self._world.warm or address in self._block.fork.precompiles
 
     def mark_address_warm(self, address: bytes) -> None:
         """Note an access; undone with the call that made it."""
@@ -101,11 +98,12 @@ class EvmState:
 
     def get_transient_storage(self, address: bytes, slot: int) -> bytes:
         """TLOAD (EIP-1153)."""
-        return self._world.transient.get((address, slot)) or b""
+        value: int = self._world.transient.get((address, slot), 0)
+        return value.to_bytes(32, "big")
 
     def set_transient_storage(self, address: bytes, slot: int, value: bytes) -> None:
         """TSTORE (EIP-1153)."""
-        self._world.write(self._world.transient, (address, slot), value)
+        self._world.write(self._world.transient, (address, slot), int.from_bytes(value, "big"))
 
     def get_ancestor_hash(self, block_number: int) -> bytes:
         """BLOCKHASH: one of the last 256 blocks, else empty."""

@@ -1,71 +1,59 @@
-"""The default engine: py-evm's Prague opcodes on our world. Of py-evm nothing else is used: no chain, no state, no tries.
+"""The default engine: py-evm's opcodes on our world. Of py-evm nothing else is used: no chain, no state, no tries.
 
 Worked round here: its debug texts built for every message (the executor class is not used), and its test for "outermost
 computation", which a call back to the transaction's sender also passes.
 """
 
 import logging
-from typing import Any
+from typing import Any, Final
 
-from eth.exceptions import (
-    FullStack,
-    InsufficientFunds,
-    InsufficientStack,
-    InvalidInstruction,
-    InvalidJumpDestination,
-    OutOfBoundsRead,
-    OutOfGas,
-    Revert,
-    StackDepthLimit,
-    VMError,
-    WriteProtection,
-)
+from eth.exceptions import Revert
 from eth.vm.forks.cancun.transaction_context import CancunTransactionContext
-from eth.vm.forks.prague.computation import PragueComputation
 from eth.vm.message import Message as EvmMessage
 
+from devnet.codec.authorization import delegation
 from devnet.codec.blocks import Log
+from devnet.evm.compiled import compiled
 from devnet.evm.engine import BlockContext, Execution, Message
 from devnet.evm.evm_state import EvmState
+from devnet.evm.forks import Fork
 from devnet.evm.gas import initcode_gas
+from devnet.evm.pyevm_forks import computation_class
+from devnet.evm.pyevm_halts import describe
+from devnet.evm.pyevm_watch import WatchedState, watched
+from devnet.evm.tracing import Watch
 from devnet.evm.world import World
 
 logging.getLogger("eth").setLevel(logging.WARNING)
-DELEGATION_PREFIX = b"\xef\x01\x00"  # EIP-7702
-
-_HALTS: tuple[tuple[type[Exception], str], ...] = (
-    (Revert, "execution reverted"),
-    (OutOfGas, "out of gas"),
-    (InvalidJumpDestination, "invalid jump destination"),
-    (StackDepthLimit, "max call depth exceeded"),
-    (WriteProtection, "write protection"),
-    (FullStack, "stack limit reached 1024 (1023)"),
-    (InsufficientStack, "stack underflow"),
-    (InsufficientFunds, "insufficient balance for transfer"),
-    (OutOfBoundsRead, "return data out of bounds"),
-    (InvalidInstruction, "invalid opcode"),
-)
-
 
 # py-evm names its parameters by its own abstract classes; ours fit by shape, which a type checker cannot see.
 _evm_message: Any = EvmMessage
 _evm_context: Any = CancunTransactionContext
 
 
-class _Computation(PragueComputation):
-    @property
-    def is_origin_computation(self) -> bool:
-        return bool(self.msg.depth == 0)
+# Compiling a block takes as long as some ten runs of it by the interpreter.
+COMPILE_AFTER: Final = 8
 
 
 class PyEvm:
-    """Engine on py-evm's opcode table."""
+    """Engine on py-evm's opcode table. Code that ran `compile_after` times is turned into Python functions; None: never."""
 
-    def execute(self, world: World, block: BlockContext, message: Message) -> Execution:
+    def __init__(self, compile_after: int | None = COMPILE_AFTER) -> None:
+        self._compile_after = compile_after
+
+    def execute(self, world: World, block: BlockContext, message: Message, watch: Watch | None = None) -> Execution:
         """Run a message; see Engine.execute."""
-        state = EvmState(world, block)
+        kind = computation_class(block.fork)
+        if self._compile_after is not None and block.fork.has_base_fee:
+            kind = compiled(kind, self._compile_after)
+        if watch is None and block.precompiles is None:
+            state = EvmState(world, block)
+        else:
+            state = WatchedState(world, block)
+            kind = watched(kind, state, watch, block.precompiles)
         self._warm(world, message)
-        computation = self._create(state, message) if message.to is None else self._call(state, message)
+        run = self._create if message.to is None else self._call
+        computation = run(kind, state, message, block.fork)
         error = None if computation.is_success else computation.error
         return Execution(
             gas_left=computation.get_gas_remaining(),
@@ -76,7 +64,7 @@ class PyEvm:
                 for address, topics, data in computation.get_log_entries()
             ),
             destroyed=tuple(computation.get_accounts_for_deletion()),
-            error=None if error is None else _describe(error),
+            error=None if error is None else describe(error, computation),
             reverted=isinstance(error, Revert),
         )
 
@@ -91,12 +79,12 @@ class PyEvm:
                 warm[address, int.from_bytes(slot, "big")] = True
 
     @staticmethod
-    def _create(state: Any, message: Message) -> Any:
+    def _create(kind: Any, state: Any, message: Message, fork: Fork) -> Any:
         assert message.created is not None, "a creation knows its address"
-        return _Computation.apply_create_message(
+        return kind.apply_create_message(
             state,
             _evm_message(
-                gas=message.gas + initcode_gas(message.data),  # py-evm takes it from the message
+                gas=message.gas + initcode_gas(message.data, fork),  # py-evm takes it from the message
                 to=b"",
                 sender=message.sender,
                 value=message.value,
@@ -104,19 +92,18 @@ class PyEvm:
                 code=message.data,
                 create_address=message.created,
             ),
-            _evm_context(gas_price=message.gas_price, origin=message.sender),
+            _context(message),
         )
 
     @staticmethod
-    def _call(state: Any, message: Message) -> Any:
+    def _call(kind: Any, state: Any, message: Message, fork: Fork) -> Any:
         assert message.to is not None, "a call has a recipient"
         code = state.get_code(message.to)
-        delegated = code.startswith(DELEGATION_PREFIX)
-        if delegated:
-            target = code[len(DELEGATION_PREFIX) :]
+        target = delegation(code) if fork.has_requests else None
+        if target is not None:
             state.mark_address_warm(target)
             code = state.get_code(target)
-        return _Computation.apply_message(
+        return kind.apply_message(
             state,
             _evm_message(
                 gas=message.gas,
@@ -125,14 +112,11 @@ class PyEvm:
                 value=message.value,
                 data=message.data,
                 code=code,
-                is_delegation=delegated,
+                is_delegation=target is not None,
             ),
-            _evm_context(gas_price=message.gas_price, origin=message.sender),
+            _context(message),
         )
 
 
-def _describe(error: VMError) -> str:
-    for kind, text in _HALTS:
-        if isinstance(error, kind):
-            return text
-    return str(error)
+def _context(message: Message) -> Any:
+    return _evm_context(gas_price=message.gas_price, origin=message.sender, blob_versioned_hashes=message.blob_hashes)

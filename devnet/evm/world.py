@@ -57,9 +57,12 @@ class World:
         self.nonces = Column()
         self.codes = Column()
         self.storages: dict[bytes, Column] = {}
+        self.kept = Column()
+        self.given_signatures: dict[bytes, bytes] = {}
         self.journal: list[Change] = []
         self.layers: list[Layer] = []
         self.dirty: dict[bytes, set[int]] = {}
+        self._noted = 0  # so much of the journal is in `dirty` already
         self.begin_transaction()
 
     def begin_transaction(self) -> None:
@@ -80,9 +83,24 @@ class World:
     def revert(self, mark: int) -> None:
         """Undo every change since `mark`."""
         journal = self.journal
+        if mark < self._noted:
+            self._forget_roots(mark)
         while len(journal) > mark:
             column, key, old = journal.pop()
             column.restore(key, old)
+
+    @contextmanager
+    def undone(self, mark: int) -> Iterator[None]:
+        """The state before every change since `mark`, for reading; the changes are back on leaving."""
+        changes = self.journal[mark:]
+        values = [(column, key, column.get(key)) for column, key, _ in changes]
+        self.revert(mark)
+        try:
+            yield
+        finally:
+            for column, key, value in values:
+                column.restore(key, value)
+            self.journal.extend(changes)
 
     def balance(self, address: bytes) -> int:
         """Wei held."""
@@ -118,6 +136,16 @@ class World:
         """No balance, no nonce, no code: by EIP-161 the same as no account."""
         return not (self.balances.get(address) or self.nonces.get(address) or self.codes.get(address))
 
+    def exists(self, address: bytes) -> bool:
+        """Whether the state holds the account: an empty one only where it came into being before EIP-161."""
+        return bool(not self.is_empty(address) or self.kept.get(address))
+
+    def touch(self, address: bytes, *, keep: bool) -> None:
+        """Note that an account took part in a transaction. With `keep` it is in the state from now on though it be empty,
+        as before EIP-161; without, it is not unless it holds something."""
+        if keep is not (self.kept.get(address) or False):
+            self.write(self.kept, address, keep)
+
     def transfer(self, sender: bytes, recipient: bytes, amount: int) -> None:
         """Move wei; the caller has checked that the sender has it."""
         if amount:
@@ -135,6 +163,7 @@ class World:
         self.write(self.balances, address, 0)
         self.write(self.nonces, address, 0)
         self.write(self.codes, address, b"")
+        self.touch(address, keep=False)
         self.erase_storage(address)
 
     def seal(self, block: int) -> Layer:
@@ -146,9 +175,25 @@ class World:
                 column.history.setdefault(key, []).append((block, old))
                 self._mark_dirty(column, key)
         self.journal.clear()
+        self._noted = 0
         layer = Layer(block, list(first.values()))
         self.layers.append(layer)
         return layer
+
+    def note_changes(self) -> None:
+        """Let a state root be computed in the midst of a block: mark as dirty what the open journal has changed."""
+        self._mark_changes(self.journal[self._noted :])
+        self._noted = len(self.journal)
+
+    def _forget_roots(self, mark: int) -> None:
+        """Changes that a root may have been computed of are about to be undone."""
+        self._mark_changes(self.journal[mark : self._noted])
+        self._noted = mark
+
+    def _mark_changes(self, changes: list[Change]) -> None:
+        for column, key, _ in changes:
+            if not column.volatile:
+                self._mark_dirty(column, key)
 
     def unseal(self) -> None:
         """Undo the newest layer."""
@@ -180,3 +225,19 @@ class World:
             yield
         finally:
             self.revert(mark)
+
+    @contextmanager
+    def branched(self, block: int) -> Iterator[None]:
+        """As `rewound`, with what is changed on the way sealed: further layers may be sealed on top, and the tries follow.
+
+        Everything is put back on leaving; the state root must be computed anew then, which is as much work as was undone.
+        """
+        with self.rewound(block):
+            depth = len(self.layers)
+            self.seal(block)
+            try:
+                yield
+            finally:
+                self.revert(0)
+                while len(self.layers) > depth:
+                    self.unseal()

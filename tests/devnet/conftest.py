@@ -25,6 +25,14 @@ def devnet(shared_devnet: Devnet) -> Iterator[Devnet]:
     assert shared_devnet.rpc("evm_revert", snapshot)
 
 
+@pytest.fixture
+def timeless(devnet: Devnet) -> Iterator[Devnet]:
+    """Its clock moves on order only."""
+    devnet.rpc("devnet_clock", {"manual": True})
+    yield devnet
+    devnet.rpc("devnet_clock", {"manual": False})
+
+
 @pytest.fixture(params=["devnet", pytest.param("anvil", marks=pytest.mark.anvil)])
 def node(request: pytest.FixtureRequest) -> Iterator[NodeProcess]:
     """A fresh node of each kind, mining on order."""
@@ -38,3 +46,16 @@ def node(request: pytest.FixtureRequest) -> Iterator[NodeProcess]:
     else:
         with start_devnet(*flags) as devnet:
             yield devnet
+
+
+@pytest.fixture(params=["devnet", pytest.param("anvil", marks=pytest.mark.anvil)])
+def either(request: pytest.FixtureRequest) -> Iterator[NodeProcess]:
+    """The shared devnet and a fresh anvil, mining on order."""
+    if request.param == "devnet":
+        yield request.getfixturevalue("devnet")
+        return
+    path, trouble = anvil_binary()
+    if path is None:
+        pytest.skip(trouble)
+    with start_anvil("--no-mining", "--timestamp", str(GENESIS_TIME)) as anvil:
+        yield anvil

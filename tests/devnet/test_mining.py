@@ -100,6 +100,14 @@ def test_time_can_be_ordered(devnet: Devnet) -> None:
     assert timestamp(devnet) >= start + 9000
 
 
+def test_a_time_ordered_for_the_next_block_stands_where_blocks_are_made_an_interval_apart(devnet: Devnet) -> None:
+    ordered = int(devnet.rpc("eth_getBlockByNumber", "latest", False)["timestamp"], 16) + 500
+    devnet.rpc("evm_setNextBlockTimestamp", ordered)
+    devnet.rpc("hardhat_mine", "0x2", "0x1")
+    times = [int(devnet.rpc("eth_getBlockByNumber", number, False)["timestamp"], 16) for number in ("0x1", "0x2")]
+    assert times == [ordered, ordered + 1]
+
+
 def test_the_base_fee_follows_eip_1559(devnet: Devnet) -> None:
     fees = []
     for _ in range(3):

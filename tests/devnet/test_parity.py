@@ -17,6 +17,9 @@ def test_blocks_are_equal_to_those_recorded_from_anvil(node: NodeProcess) -> Non
         RECORD.write_text(json.dumps(played, indent=1) + "\n")
     recorded = json.loads(RECORD.read_text())
     for ours, theirs in zip(played, recorded, strict=True):
+        # anvil estimates the least gas, geth and we up to one and a half percent more
+        for estimated, least in zip(ours.pop("estimates"), theirs.pop("estimates"), strict=True):
+            assert int(least, 16) <= int(estimated, 16) <= int(least, 16) / 0.985
         assert ours == theirs
 
 

@@ -117,7 +117,14 @@ def test_gas_below_the_intrinsic_cost_is_refused(devnet: Devnet) -> None:
     assert refusal(devnet, ALICE.sign(0, data=data, gas=22_600)) == (
         "insufficient gas for floor data gas cost: gas 22600, minimum needed 25000"
     )
-    assert refusal(devnet, ALICE.sign(0, gas=30_000_001)) == "exceeds block gas limit"
+    assert refusal(devnet, ALICE.sign(0, gas=2**24 + 1)) == (
+        "transaction gas limit too high (cap: 16777216, tx: 16777217)"
+    )
+    devnet.rpc("evm_setBlockGasLimit", hex(1_000_000))
+    try:
+        assert refusal(devnet, ALICE.sign(0, gas=1_000_001)) == "exceeds block gas limit"
+    finally:
+        devnet.rpc("evm_setBlockGasLimit", hex(30_000_000))
 
 
 def test_signatures_for_another_chain_are_refused(devnet: Devnet) -> None:
@@ -141,10 +148,10 @@ def test_bytes_that_are_no_transaction_are_refused(devnet: Devnet) -> None:
     good = ALICE.sign(0).raw
     for raw, text in {
         "0x": "typed transaction too short",
-        "0x80": "rlp: expected input list for types.TxData",
+        "0x80": "rlp: expected input list for types.LegacyTx",
         "0x02": "typed transaction too short",
         "0x05c0": "transaction type not supported",
-        "0x02c0": "rlp: too few elements for types.TxData",
+        "0x02c0": "rlp: too few elements for types.DynamicFeeTx",
         good[:-2]: "rlp: value size exceeds available input length",
         good + "00": "rlp: input contains more than one value",
     }.items():
@@ -153,7 +160,7 @@ def test_bytes_that_are_no_transaction_are_refused(devnet: Devnet) -> None:
 
 def test_a_high_s_signature_is_refused(devnet: Devnet) -> None:
     from devnet.codec import rlp_coding
-    from devnet.codec.transaction import SECP256K1_ORDER
+    from devnet.codec.signature import SECP256K1_ORDER
 
     raw = bytes.fromhex(ALICE.sign(0).raw[2:])
     fields = list(rlp_coding.decode(raw[1:]))

@@ -8,7 +8,8 @@ import time
 
 import pytest
 
-from devnet.node import Node, Settings
+from devnet.node import Node
+from devnet.settings import Settings
 from tests.devnet.wallet import ALICE, ETHER
 from tests.support.devnet import ROOT, start_devnet
 
@@ -17,7 +18,7 @@ def test_the_banner_names_accounts_and_ends_with_the_address() -> None:
     with start_devnet("--accounts", "2", "--balance", "7") as devnet:
         lines = devnet.output().splitlines()
         assert lines[-1] == f"Listening on 127.0.0.1:{devnet.port}"
-        assert "(0) 0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92266 (7 ETH)" in lines
+        assert "(0) 0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92266 (7.000000000000000000 ETH)" in lines
         assert f"(0) {ALICE.key}" in lines
         assert len(devnet.rpc("eth_accounts")) == 2
 
