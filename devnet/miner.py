@@ -117,8 +117,7 @@ class Miner:
     def next_context(self) -> BlockContext:
         """The block that would be made now."""
         parent = self._chain.head.header
-        base_fee = parent.next_base_fee() if self.next_base_fee is None else self.next_base_fee
-        base_fee = self.orders.base_fees[0] if self.orders.base_fees else base_fee
+        base_fee = self.base_fee_on(parent)
         timestamp = self._clock.preview(parent.timestamp)
         fork = self.schedule.at(parent.number + 1, timestamp, self._chain.total_difficulty)
         excess = next_excess(fork, parent)
@@ -138,6 +137,14 @@ class Miner:
             excess_blob_gas=excess,
             difficulty=difficulty(fork, parent, timestamp) if parent.difficulty else 0,
         )
+
+    def base_fee_on(self, parent: Header, ahead: int = 0) -> int:
+        """The base fee (wei per gas) of a block on this parent, `ahead` blocks after the next one: ordered, or EIP-1559's."""
+        if ahead < len(self.orders.base_fees):
+            return self.orders.base_fees[ahead]
+        if self.next_base_fee is not None and not ahead:
+            return self.next_base_fee
+        return parent.next_base_fee()
 
     def context_of(self, header: Header) -> BlockContext:
         """The block as its transactions saw it, for running them or a call again."""

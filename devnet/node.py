@@ -40,7 +40,10 @@ class Restart:
 
 
 class Node:
-    """A whole devnet without its server. One thread at a time."""
+    """A whole devnet without its server. One thread at a time.
+
+    While it is `collecting`, automine makes no block: `collected` tells that one is due.
+    """
 
     def __init__(self, settings: Settings, engine: Engine | None = None) -> None:
         self.settings = settings
@@ -75,6 +78,8 @@ class Node:
         self.timeline = Timeline()
         self.restart: Restart | None = None
         self.lives = 1
+        self.collecting = False
+        self.collected = False
         self.feed.listen(self.views.hear, early=True)
         self.feed.listen(self.timeline.hear)
         make_first_block(settings, self.accounts, self.world, self.clock, self.miner)
@@ -140,7 +145,10 @@ class Node:
         if self.view is not None:
             self.view.outbox.append(tx)
         elif self.miner.mode.automine and executable:
-            self.miner.mine_all()
+            if self.collecting:
+                self.collected = True
+            else:
+                self.miner.mine_all()
         return tx
 
     def take_in(self, tx: Transaction) -> bool:
@@ -173,7 +181,7 @@ class Node:
         """With automine, make blocks of what the last call made executable, by whatever means: a reorg, money, a nonce,
         a lower base fee. Nothing that can be included waits for ever.
         """
-        if not self.pool.by_hash or not self.miner.mode.automine or self.view is not None:
+        if not self.pool.by_hash or not self.miner.mode.automine or self.view is not None or self.collected:
             return
         if self._circumstances() != self._tried:
             self.miner.mine_all()

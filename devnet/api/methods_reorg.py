@@ -80,7 +80,7 @@ def _rehearse(node: Node, base: Block, contents: list[list[Transaction]]) -> Non
     header = base.header
     with node.world.rewound(base.number):
         for index, transactions in enumerate(contents):
-            base_fee = header.next_base_fee()
+            base_fee = node.miner.base_fee_on(header, index)
             context = replace(node.miner.next_context(), number=header.number + 1, base_fee=base_fee)
             receipts = node.miner.fill(context, transactions) if transactions else []
             included = {receipt.tx.hash for receipt in receipts}

@@ -15,7 +15,7 @@ from devnet.evm.compiled_names import NAMES
 from devnet.evm.compiled_source import Source, jump_destinations
 from devnet.evm.opcodes import BY_NAME
 
-_PROGRAMS: Final = 512  # codes whose functions are kept
+_PROGRAMS: Final = 128  # codes whose functions are kept
 _BRANCHES: Final = frozenset((BY_NAME["JUMP"], BY_NAME["JUMPI"]))
 _JUMPDEST: Final = BY_NAME["JUMPDEST"]
 _STOP: Final = BY_NAME["STOP"]

@@ -34,7 +34,7 @@ Value = int | str
 
 
 class _Truth(str):
-    """A condition that is an entry of the stack: 1 where it holds, else 0."""
+    """A condition that is an entry of the stack: 1 where it holds, else 0. Its text, by itself, is no number."""
 
     def opposite(self) -> "_Truth":
         """It does not hold."""
@@ -45,7 +45,7 @@ def text_of(value: Value) -> str:
     """An operand as it stands in an expression."""
     if isinstance(value, int):
         return hex(value)
-    return f"+({value})" if isinstance(value, _Truth) else value
+    return f"(1 if {value} else 0)" if isinstance(value, _Truth) else value
 
 
 def jump_destinations(code: bytes) -> frozenset[int]:

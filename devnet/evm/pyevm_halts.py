@@ -42,12 +42,16 @@ _TEXTS: tuple[tuple[type[Exception], str], ...] = (
 
 # geth refuses these in a static call while it prices them, and calls that running out of gas.
 _PRICED_WHEN_STATIC = {BY_NAME[name] for name in ("SSTORE", "CALL", "CREATE", "CREATE2", "SELFDESTRUCT")}
+# A jump to a 0x5b that is data of a PUSH; py-evm has the same class for a byte that is no opcode.
+_INTO_DATA = "Jump resulted in invalid instruction"
 _NUMBER = re.compile(r"\d+")
 _MEMORY_LIMIT = 0x1FFFFFFFE0  # bytes; the price of more does not fit 64 bits
 
 
 def describe(error: VMError, computation: Any) -> str:
     """The error of a computation that failed, as geth names it."""
+    if isinstance(error, InvalidInstruction) and _INTO_DATA in str(error):
+        return "invalid jump destination"
     if isinstance(error, InvalidInstruction):
         return f"invalid opcode: {name_of(_last_opcode(computation))}"
     if isinstance(error, InsufficientStack):

@@ -7,6 +7,7 @@ from devnet.api.deferred import Deferred
 from devnet.errors import RpcError
 
 Answer = dict[str, object]
+_encode = json.JSONEncoder(separators=(",", ":")).encode
 
 
 def failure(call_id: object, error: RpcError) -> Answer:
@@ -39,4 +40,4 @@ async def settle(answers: Iterable[Answer]) -> None:
 
 def dump(answer: Answer | Sequence[Answer]) -> bytes:
     """The bytes of an answer or of a batch of them."""
-    return json.dumps(answer, separators=(",", ":")).encode()
+    return _encode(answer).encode()

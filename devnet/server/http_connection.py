@@ -4,6 +4,7 @@ import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterator, MutableSet
 from dataclasses import dataclass
+from functools import partial
 from typing import cast
 
 from httptools import HttpParserError, HttpParserUpgrade, HttpRequestParser
@@ -41,7 +42,7 @@ class HttpConnection(asyncio.Protocol):
         self._request = Request()
         self._refusal: Reply | None = None
         self._complete: deque[tuple[Request, Reply | None]] = deque()
-        self._waiting: asyncio.Task[None] | None = None
+        self._waiting: asyncio.Future[Reply] | None = None
         self._stalled = False
         self._number: int | None = None
 
@@ -56,15 +57,9 @@ class HttpConnection(asyncio.Protocol):
             self._parser.feed_data(data)
         except HttpParserUpgrade as stop:
             self._answer()
-            rest = data[stop.args[0] :]
-            if self._request.wants_websocket:
-                self._pass_on(rest)
-            elif rest:  # an offer of something else, which may be ignored
-                self.data_received(rest)
-            return
+            self._change(data[stop.args[0] :])
         except HttpParserError:
-            self._request.keep_alive = False
-            self._complete.append((self._request, Reply(b"bad request\n", 400, content_type="text/plain")))
+            self._refuse()
         self._answer()
 
     def pause_writing(self) -> None:
@@ -109,8 +104,8 @@ class HttpConnection(asyncio.Protocol):
             self._refusal = self._service.listener.overflow(request)
 
     def on_message_complete(self) -> None:
-        """The request is whole."""
-        if not (self._parser.should_upgrade() and self._request.wants_websocket):
+        """The request is whole, unless it asks for another protocol: then the parser stops and has left out its body."""
+        if not self._parser.should_upgrade():
             self._complete.append((self._request, self._refusal))
 
     # -- answering --
@@ -123,17 +118,20 @@ class HttpConnection(asyncio.Protocol):
             if isinstance(reply, Reply):
                 self._service.responses.send(self._transport, request, reply)
             else:
-                self._waiting = asyncio.get_running_loop().create_task(self._answer_later(request, reply))
+                self._waiting = asyncio.ensure_future(reply)
+                self._waiting.add_done_callback(partial(self._answer_late, request))
                 self._regulate()
 
-    async def _answer_later(self, request: Request, coming: Awaitable[Reply]) -> None:
+    def _answer_late(self, request: Request, done: asyncio.Future[Reply]) -> None:
+        self._waiting = None
+        if done.cancelled():  # the server ends
+            self._transport.abort()
+            return
         try:
-            reply = await coming
-        except BaseException:
+            self._service.responses.send(self._transport, request, done.result())
+        except Exception:
             self._transport.abort()
             raise
-        self._waiting = None
-        self._service.responses.send(self._transport, request, reply)
         self._answer()
         self._regulate()
 
@@ -151,9 +149,20 @@ class HttpConnection(asyncio.Protocol):
             self._number = next(self._service.numbers)
         return origin_of(request, self._number)
 
-    def _pass_on(self, rest: bytes) -> None:
-        """Leave the connection to a WebSocket, which reads the request again."""
-        heir = self._service.upgrade(self._origin(self._request))
-        self._transport.set_protocol(heir)
-        heir.connection_made(self._transport)
-        heir.data_received(self._request.head + rest)
+    def _change(self, rest: bytes) -> None:
+        """Leave the connection to a WebSocket, which reads the request again, or pass over the offer of anything else."""
+        request = self._request
+        if request.wants_websocket:
+            heir = self._service.upgrade(self._origin(request))
+            self._transport.set_protocol(heir)
+            heir.connection_made(self._transport)
+            heir.data_received(request.head + rest)
+        elif request.headers.pop(b"upgrade", None) is not None:
+            self._parser = HttpRequestParser(self)
+            self.data_received(request.head + rest)
+        else:  # CONNECT
+            self._refuse()
+
+    def _refuse(self) -> None:
+        self._request.keep_alive = False
+        self._complete.append((self._request, Reply(b"bad request\n", 400, content_type="text/plain")))

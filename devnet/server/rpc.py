@@ -54,6 +54,7 @@ from devnet.node import Node, Restart
 from devnet.server.answers import Answer, dump, failure, id_of, settle, success
 from devnet.server.injection import Injection
 from devnet.server.reply import Reply
+from devnet.server.shared_blocks import SharedBlocks
 
 MAX_BATCH = 1000
 METHODS = Methods(
@@ -101,18 +102,20 @@ class Dispatcher:
     def __init__(self, node: Node) -> None:
         self._node = node
         self._injection = Injection(node, self._execute, self._called)
+        self._blocks = SharedBlocks(node)
         node.timeline.known = METHODS
         node.timeline.perform = self._perform
         self.on_restart: Callable[[Restart], None] = lambda _order: None
 
     async def respond(self, body: bytes, origin: Origin) -> Reply:
         """As `reply`, waiting for what has to be waited for."""
-        reply = self.reply(body, origin)
+        reply = self.reply(body, origin, shares_block=False)
         return reply if isinstance(reply, Reply) else await reply
 
-    def reply(self, body: bytes, origin: Origin) -> Reply | Awaitable[Reply]:
+    def reply(self, body: bytes, origin: Origin, *, shares_block: bool = True) -> Reply | Awaitable[Reply]:
         """Answer a body that came over a connection, faults and lagging views included; at once where that can be.
 
+        With `shares_block` a submission waits for others that come at the same time, and automine includes them together.
         A fault may make the reply take its time, or for ever: a transport that carries several requests at once awaits
         each in a task of its own.
         """
@@ -124,14 +127,22 @@ class Dispatcher:
             return self._inject(request, origin)
         node.ledger.origin, node.ledger.node = origin, None
         if isinstance(request, list):
-            answers = [answer for item in request if (answer := self._one(item)) is not None]
-            if any(type(answer.get("result")) is Deferred for answer in answers):
-                return self._settle(answers, in_batch=True)
-            return self._finish(Reply(dump(answers) if answers else None))
-        answer = self._one(request)
-        if answer is not None and type(answer.get("result")) is Deferred:
+            return self._reply_to_batch(request)
+        node.collecting = shares_block and self._blocks.concerns(request)
+        try:
+            answer = self._one(request)
+        finally:
+            node.collecting = False
+        if answer is not None and isinstance(answer.get("result"), Deferred):
             return self._settle([answer], in_batch=False)
-        return self._finish(Reply(None if answer is None else dump(answer)))
+        reply = self._finish(Reply(None if answer is None else dump(answer)))
+        return self._blocks.wait(reply) if node.collected else reply
+
+    def _reply_to_batch(self, requests: list[object]) -> Reply | Awaitable[Reply]:
+        answers = [answer for each in requests if (answer := self._one(each)) is not None]
+        if any(isinstance(answer.get("result"), Deferred) for answer in answers):
+            return self._settle(answers, in_batch=True)
+        return self._finish(Reply(dump(answers) if answers else None))
 
     async def _inject(self, request: object, origin: Origin) -> Reply:
         return self._finish(await self._injection.respond(request, origin))
@@ -193,6 +204,8 @@ class Dispatcher:
             params = [params]
         elif not isinstance(params, list):
             raise RpcError(INVALID_PARAMS, "non-array args")
+        if not self._node.collecting:
+            self._blocks.make()
         result = function(self._node, Params(cast("list[object]", params)))
         self._node.mine_ready()
         return result
@@ -201,7 +214,7 @@ class Dispatcher:
 def _parse(body: bytes) -> tuple[object, Answer | list[Answer] | None]:
     """The request in a body: a call or a batch of some; or the answer to what is none."""
     try:
-        request = json.loads(body)
+        request = json.loads(body.decode())
     except ValueError:
         return None, failure(None, RpcError(PARSE_ERROR, "parse error"))
     if isinstance(request, list) and not request:

@@ -17,7 +17,7 @@ _NAMES: Final = """
     NUMBER DIFFICULTY GASLIMIT CHAINID SELFBALANCE BASEFEE BLOBHASH BLOBBASEFEE BLOCKHASH PC MSIZE GAS PUSH0"""
 _PLAIN: Final = _NAMES.split()
 _ACCOUNT: Final = ("BALANCE", "EXTCODESIZE", "EXTCODEHASH")
-_COPIES: Final = ("CALLDATACOPY", "CODECOPY", "RETURNDATACOPY", "MCOPY")
+_COPIES: Final = ("CALLDATACOPY", "CODECOPY", "MCOPY")
 _CALLS: Final = ("CALL", "CALLCODE", "DELEGATECALL", "STATICCALL")
 _STACK: Final = ["POP", *(f"DUP{n}" for n in range(1, 17)), *(f"SWAP{n}" for n in range(1, 17))]
 
@@ -34,12 +34,12 @@ _numbers = st.one_of(
 _offsets = _mostly(
     st.one_of(st.sampled_from([0, 0, 32, 64, 1, 31, 33, 95, 100]), st.integers(0, 700)),
     st.sampled_from([5_000, 1 << 20, 1 << 37, 1 << 64, (1 << 256) - 1]),
-    one_in=40,
+    one_in=150,
 )
 _sizes = _mostly(
     st.one_of(st.sampled_from([0, 1, 31, 32, 33, 64]), st.integers(0, 200)),
     st.sampled_from([3_000, 1 << 40, (1 << 256) - 1]),
-    one_in=40,
+    one_in=150,
 )
 _slots = st.integers(0, 2)
 _addresses = st.sampled_from([int.from_bytes(address, "big") for address in (*ACCOUNTS, *ACCOUNTS, *_OTHERS)])
@@ -47,14 +47,17 @@ _addresses = st.sampled_from([int.from_bytes(address, "big") for address in (*AC
 
 @dataclass(frozen=True)
 class Label:
-    """A push of where a label stands; odd ones are off by a byte."""
+    """A push of where a label stands, or with `ahead` the next one; odd ones are off by a byte."""
 
     number: int
+    ahead: bool = True
     slip: int = 0
 
 
 Piece = bytes | Label
-_labels = st.builds(Label, st.integers(0, 7), st.sampled_from([0] * 15 + [1]))
+_labels = st.builds(
+    Label, st.integers(0, 7), st.sampled_from([True] * 5 + [False]), _mostly(st.just(0), st.just(1), one_in=40)
+)
 
 
 def op(name: str) -> bytes:
@@ -73,14 +76,22 @@ _noted: Final = push(480) + op("MLOAD") + push(3) + op("MUL") + op("ADD") + push
 
 
 def _with(name: str, *operands: st.SearchStrategy[int], after: bytes = b"") -> st.SearchStrategy[list[Piece]]:
-    """An opcode with operands of these kinds, the first topmost; some come from what the stack holds already."""
+    """An opcode with operands of these kinds, the first topmost: constants, the same as a compiler cannot foresee them, and
+    what the stack holds already."""
+    kinds = [
+        st.tuples(kind, st.sampled_from(["known", "known", "known", "unknown", "unknown", "held"])) for kind in operands
+    ]
 
-    def built(values: tuple[int | None, ...]) -> list[Piece]:
-        pushed = b"".join(op("DUP2") if value is None else push(value) for value in reversed(values))
-        return [pushed + op(name) + after]
+    def built(values: tuple[tuple[int, str], ...]) -> list[Piece]:
+        return [b"".join(_operand(*value) for value in reversed(values)) + op(name) + after]
 
-    kinds = [st.one_of(kind, kind, kind, kind, kind, st.none()) for kind in operands]
     return st.tuples(*kinds).map(built)
+
+
+def _operand(number: int, kind: str) -> bytes:
+    if kind == "held":
+        return op("DUP2")
+    return push(number) + (op("MSIZE") + push(0) + op("MUL") + op("XOR") if kind == "unknown" else b"")
 
 
 def _call(name: str) -> st.SearchStrategy[list[Piece]]:
@@ -105,6 +116,7 @@ _inits = st.one_of(
     st.just(op("PUSH0") + op("PUSH0") + op("REVERT")),
     st.just(push(1) + op("PUSH0") + op("SSTORE") + op("CALLER") + op("SELFDESTRUCT")),
 )
+_TURNS: Final = (b"", b"", op("ISZERO"), op("ISZERO") * 2, op("NOT"), push(7) + op("LT"), op("DUP1") + op("MUL"))
 _near = st.sampled_from([0, 0, 1, 31, 32, 32, 33, 64])
 _writes = st.one_of(
     _with("MSTORE", _near, _numbers),
@@ -119,7 +131,9 @@ _statements: st.SearchStrategy[list[Piece]] = st.one_of(
         lambda parts: [piece for part in parts for piece in part]
     ),
     st.integers(2, 6).map(lambda slot: [push(slot) + op("SSTORE")]),
-    st.sampled_from(_PLAIN).flatmap(lambda name: _with(name, *[_numbers] * OPERANDS[BY_NAME[name]], after=_noted)),
+    st.tuples(st.sampled_from(_PLAIN), st.sampled_from(_TURNS)).flatmap(
+        lambda drawn: _with(drawn[0], *[_numbers] * OPERANDS[BY_NAME[drawn[0]]], after=drawn[1] + _noted)
+    ),
     st.sampled_from(_PLAIN + _STACK).map(lambda name: [op(name)]),
     st.sampled_from(_STACK).map(lambda name: [op(name)]),
     _numbers.map(lambda number: [push(number)]),
@@ -134,6 +148,7 @@ _statements: st.SearchStrategy[list[Piece]] = st.one_of(
     st.sampled_from(_COPIES).flatmap(lambda name: _with(name, _offsets, _offsets, _sizes)),
     st.integers(0, 4).flatmap(lambda topics: _with(f"LOG{topics}", _offsets, _sizes, *[_numbers] * topics)),
     st.sampled_from(_ACCOUNT).flatmap(lambda name: _with(name, _addresses, after=_noted)),
+    _with("RETURNDATACOPY", _offsets, st.just(0), st.sampled_from([0, 0, 0, 1, 32])),
     _with("EXTCODECOPY", _addresses, _offsets, _offsets, _sizes),
     st.sampled_from(_CALLS).flatmap(_call),
     st.builds(_creation, _inits, st.sampled_from(["CREATE", "CREATE2"]), st.sampled_from([0, 0, 1])),
@@ -146,6 +161,8 @@ _statements: st.SearchStrategy[list[Piece]] = st.one_of(
             [
                 push(0) + op("CALLDATALOAD") + push(1) + op("AND"),
                 push(2) + op("SLOAD"),
+                op("CALLVALUE"),
+                push(1) + op("SLOAD") + push(1) + op("AND"),
                 push(0) + op("MLOAD") + op("ISZERO"),
                 op("GAS") + push(3) + op("AND"),
                 op("DUP1"),
@@ -161,6 +178,7 @@ _ends: st.SearchStrategy[list[Piece]] = st.one_of(
     st.just([op("JUMP")]),
     _with("RETURN", _offsets, _sizes),
     _with("REVERT", _offsets, _sizes),
+    _with("RETURNDATACOPY", _offsets, _offsets, _sizes),
     _with("SELFDESTRUCT", _addresses),
     st.sampled_from(["STOP", "INVALID", "RETURN"]).map(lambda name: [op(name)]),
     st.binary(min_size=1, max_size=3).map(lambda raw: [raw]),
@@ -187,9 +205,11 @@ def _placed(statements: list[list[Piece]], labels: list[int], depth: int) -> byt
                 code += b"\x61\0\0"
             else:
                 code += piece
-    code += _ending(8 if depth > 8 else 1)
+    marks[8] = len(code)
+    code += op("JUMPDEST") + _ending(8 if depth > 8 else 1)
     for at, label in uses:
-        code[at : at + 2] = (marks[label.number] + label.slip).to_bytes(2, "big")
+        place = min(mark for mark in marks.values() if mark > at) if label.ahead else marks[label.number]
+        code[at : at + 2] = (place + label.slip).to_bytes(2, "big")
     return bytes(code)
 
 
@@ -197,5 +217,5 @@ codes: st.SearchStrategy[bytes] = st.builds(
     _placed,
     st.lists(_mostly(_statements, _ends, one_in=30), min_size=1, max_size=25),
     st.lists(st.integers(0, 24), min_size=8, max_size=8),
-    st.sampled_from([0, 3, 20, 20, 20, 1_010, 1_024]),
+    _mostly(st.sampled_from([20, 17]), st.sampled_from([0, 3, 1_000, 1_016, 1_024]), one_in=6),
 )

@@ -8,7 +8,7 @@ from tests.devnet.plans.acts import GENESIS_TIME, SEND, Run
 from tests.devnet.plans.transactions import COUNTING
 from tests.devnet.plans.witness import root_from_scratch
 from tests.devnet.test_set_code import authorization
-from tests.devnet.wallet import ALICE, BOB, ETHER
+from tests.devnet.wallet import ALICE, BOB, ETHER, GWEI
 
 
 @pytest.fixture
@@ -113,6 +113,17 @@ def test_orphans_that_a_client_forgets_are_noted_as_lost_whoever_is_imitated_lat
     (row,) = run.call("devnet_submissions")
     assert [event["event"] for event in row["events"]] == ["mined", "orphaned", "lost"]
     assert run.call("devnet_invariants")["violations"] == []
+
+
+def test_anvil_reorg_reckons_with_ordered_base_fees(run: Run) -> None:
+    cheap, dear = ALICE.sign(0, maxFeePerGas=2 * GWEI), BOB.sign(0, maxFeePerGas=8 * GWEI)
+    run.call("anvil_mine", "0x2")
+    run.call("devnet_baseFee", {"path": [GWEI, 5 * GWEI]})
+    before = run.node.chain.head.hash
+    assert run.call("anvil_reorg", 2, [[dear.raw, 0], [cheap.raw, 1]]) is None
+    assert run.node.chain.head.hash == before  # refused: the second block's base fee is above its fee cap
+    run.call("anvil_reorg", 2, [[cheap.raw, 0], [dear.raw, 1]])
+    assert [mined(run, signed.hash) for signed in (cheap, dear)] == ["0x1", "0x2"]
 
 
 def test_a_restart_loses_nothing_that_is_on_the_chain(run: Run) -> None:

@@ -70,7 +70,7 @@ def test_a_burst_over_several_connections_is_mined_to_the_last(automining: Devne
     assert automining.rpc("txpool_status") == EMPTY
     counts = [automining.rpc("eth_getTransactionCount", wallet.address, "latest") for wallet in wallets]
     assert counts == [hex(500)] * 4
-    assert automining.rpc("eth_blockNumber") == hex(2000)
+    assert 500 <= int(automining.rpc("eth_blockNumber"), 16) <= 2000  # a block holds one of each connection at most
     assert is_mined(automining, *(hashes[-1] for hashes in sent))
 
 

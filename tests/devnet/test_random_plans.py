@@ -1,6 +1,6 @@
 """Random plans: whole histories of sends, faults, reorgs and orders, each judged after every act and played twice.
 
-The same sixty by default. `make plans` draws FENCED_PLANS new ones (2000) or, with FENCED_PLAN_SEED, those of that seed, and
+The same fifty by default. `make plans` draws FENCED_PLANS new ones (2000) or, with FENCED_PLAN_SEED, those of that seed, and
 sends blobs too.
 """
 
@@ -14,7 +14,7 @@ from tests.devnet.plans.acts import Act, Answered, Run, plans
 from tests.devnet.plans.witness import Witness
 
 MANY = "FENCED_PLANS" in os.environ
-PLANS = int(os.environ.get("FENCED_PLANS", "60"))
+PLANS = int(os.environ.get("FENCED_PLANS", "50"))
 SEED = int(os.environ.get("FENCED_PLAN_SEED", randrange(2**32) if MANY else 7))
 ON_THE_WALL = {"devnet_clock", "evm_increaseTime"}  # they tell how far the chain's time is from the machine's
 

@@ -71,7 +71,7 @@ WEIGHTS: Final = {
     "gossip": 1,
     "restart": 1,
     "reset": 1,
-    "read": 4,
+    "read": 6,
 }
 
 
@@ -479,6 +479,8 @@ def _read(run: Run, a: int, b: int, c: int) -> None:
         ("eth_call", {"from": sender, "to": COUNTING}, block),
         ("eth_estimateGas", {"from": sender, "to": COUNTING}, block),
         ("eth_getBlockByNumber", block, True),
+        ("eth_getBlockByNumber", "pending", False),
+        ("eth_call", {"from": sender, "to": COUNTING}, "pending"),
         ("eth_getTransactionCount", sender, block),
         ("eth_getBalance", sender, block),
         ("eth_getProof", sender, ["0x0"], hex(head)),
