@@ -11,20 +11,17 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from eth_account.hdaccount import key_from_seed, seed_from_mnemonic
+
 from tests.bench import token
 from tests.devnet.wallet import GWEI, Wallet
 from tests.support.anvil import start_anvil
 from tests.support.devnet import NodeProcess, start_devnet
 
 RECIPIENTS = 97
+PHRASE = "test test test test test test test test test test test junk"
 SENDERS = tuple(
-    Wallet("0x" + key)
-    for key in (
-        "ac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f2ff80",
-        "59c6995e998f97a5a0044966f0945389dc9e86dae88c7a8412f4603b6b78690d",
-        "5de4111afa1a4b94908f83103eb1f1706367c2e68ca870fc3fb9a804cdab365a",
-        "7c852118294e51e653712a81e05800f419141751be58f605c371e15141b007a6",
-    )
+    Wallet("0x" + key_from_seed(seed_from_mnemonic(PHRASE, ""), f"m/44'/60'/0'/0/{at}").hex()) for at in range(16)
 )
 CREATED_FIRST = "0x5fbdb2315678afecb367f032d93f642f64180aa3"  # by the first sender's nonce 0
 FEES = {"maxFeePerGas": 500 * GWEI, "maxPriorityFeePerGas": GWEI}  # affordable while blocks fill up
@@ -115,7 +112,7 @@ class Load:
 
 
 def load(kind: str, count: int, rng: random.Random) -> Load:
-    """`count` transfers of one wei, or of one token unit, by four senders to 97 recipients."""
+    """`count` transfers of one wei, or of one token unit, by sixteen senders to 97 recipients."""
     recipients = ["0x" + rng.randbytes(20).hex() for _ in range(RECIPIENTS)]
     places = [(SENDERS[at % len(SENDERS)], at // len(SENDERS), recipients[at % RECIPIENTS]) for at in range(count)]
     if kind == "transfer":
@@ -148,7 +145,9 @@ def rate(kind: str, scenario: Scenario, work: Load) -> Rate:
 @contextlib.contextmanager
 def _node(kind: str, *flags: str) -> Iterator[NodeProcess]:
     start = start_anvil if kind == "anvil" else start_devnet
-    with start("--gas-limit", "30000000", "--timestamp", str(START_TIME), *flags) as node:
+    with start(
+        "--accounts", str(len(SENDERS)), "--gas-limit", "30000000", "--timestamp", str(START_TIME), *flags
+    ) as node:
         yield node
 
 
@@ -162,7 +161,7 @@ def _bodies(scenario: Scenario, raws: Sequence[str]) -> list[bytes]:
 
 
 def _offer(node: NodeProcess, scenario: Scenario, bodies: list[bytes]) -> None:
-    """Send everything. Each connection carries one sender's transactions or more, in their order."""
+    """Send everything. A sender's transactions come over one connection, in their order."""
     lines = scenario.connections
     each = max(scenario.block // scenario.batch, 1) if scenario.block else len(bodies)
     mine = json.dumps({"jsonrpc": "2.0", "id": 0, "method": "evm_mine", "params": []}).encode()
