@@ -15,13 +15,13 @@ from hypothesis import strategies as st
 
 from devnet.evm.engine import BlockContext, Execution, Message
 from devnet.evm.forks import FORKS, Fork
-from devnet.evm.opcodes import BY_NAME
+from devnet.evm.opcodes import BY_NAME, OPERANDS
 from devnet.evm.pyevm import PyEvm
 from devnet.evm.world import World
 from tests.devnet.bytecode import assemble
 from tests.devnet.programs import ACCOUNTS, SENDER, codes, push
 
-PROGRAMS = int(os.environ.get("FENCED_PROGRAMS", "120"))
+PROGRAMS = int(os.environ.get("FENCED_PROGRAMS", "80"))
 SEED = int(os.environ.get("FENCED_PROGRAM_SEED", "11"))
 AFTER_LONDON = [fork for fork in FORKS if fork.has_base_fee]
 FORK = st.one_of(st.sampled_from(AFTER_LONDON), *[st.just(AFTER_LONDON[-1])] * 3)
@@ -194,6 +194,30 @@ def test_a_word_of_memory_is_read_as_it_is_after_writes_that_overlap_it(write: s
         pair.run(Message(SENDER, ACCOUNTS[0], 0, b"data" * 9, 100_000, 0), undone=True)
 
 
+def run_with_entries(name: str, held: int) -> None:
+    """An opcode at the begin of a function of its own: code jumps there as data tell it."""
+    place = 64 if held < 32 else 2_048
+    filled = assemble("PUSH0") * held + (assemble("PUSH0 CALLDATALOAD JUMP") if held < 1_024 else b"")
+    code = filled.ljust(place, b"\x5b") + b"\x5b" + bytes((BY_NAME[name],)) + assemble("PUSH0 STOP")
+    pair = Pair([code] * 3, AFTER_LONDON[-1], compile_after=0)
+    pair.run(Message(SENDER, ACCOUNTS[0], 0, place.to_bytes(32, "big"), 100_000, 0), undone=True)
+
+
+@pytest.mark.parametrize("name", [name for name in BY_NAME if not name.startswith("PUSH")])
+def test_too_few_entries_on_the_stack_are_told_as_the_interpreter_tells_them(name: str) -> None:
+    operands = OPERANDS[BY_NAME[name]]
+    for held in {max(operands - 1, 0), operands}:
+        run_with_entries(name, held)
+
+
+@pytest.mark.parametrize("held", [1_022, 1_023, 1_024])
+@pytest.mark.parametrize(
+    "name", ["PUSH0", "CALLER", "DUP1", "SWAP16", "GAS", "MSIZE", "PC", "DIFFICULTY", "ADD", "POP"]
+)
+def test_too_many_entries_on_the_stack_are_told_as_the_interpreter_tells_them(name: str, held: int) -> None:
+    run_with_entries(name, held)
+
+
 CALLED = "PUSH0 PUSH0 PUSH0 PUSH0 PUSH0 4 GAS CALL POP "
 ASKING = f"PUSH0 PUSH0 PUSH0 PUSH0 0x{ACCOUNTS[1].hex()} GAS STATICCALL PUSH0 MSTORE 32 PUSH0 RETURN"
 PLACES = {
@@ -275,5 +299,5 @@ def test_a_slot_costs_and_gives_back_the_same_whatever_is_written_to_it_in_turn(
         return pair.run(Message(SENDER, ACCOUNTS[0], 0, b"", gas, 0), undone=True)
 
     used = 100_000 - end(100_000).gas_left
-    for more in range(2_190, 2_220):  # the last SSTORE may find the 2300 it must have more than (EIP-2200)
+    for more in range(2_180, 2_200):  # the last SSTORE may find the 2300 it must have more than (EIP-2200)
         end(used + more)

@@ -41,6 +41,9 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         metafunc.parametrize("case_name", [name for name in names(folder) if in_scope(name)])
 
 
+pytestmark = pytest.mark.xdist_group("conformance")  # what a case has sent, later ones see
+
+
 @pytest.fixture(scope="module")
 def folder(request: pytest.FixtureRequest) -> Path:
     given = suite_folder(request.config)
