@@ -18,7 +18,7 @@ from devnet.evm.forks import FORKS, Fork
 from devnet.evm.opcodes import BY_NAME, OPERANDS
 from devnet.evm.pyevm import PyEvm
 from devnet.evm.world import World
-from tests.devnet.bytecode import assemble
+from tests.devnet.bytecode import assemble, deploying
 from tests.devnet.programs import ACCOUNTS, SENDER, codes, push
 
 PROGRAMS = int(os.environ.get("FENCED_PROGRAMS", "80"))
@@ -220,7 +220,13 @@ def test_too_many_entries_on_the_stack_are_told_as_the_interpreter_tells_them(na
 
 CALLED = "PUSH0 PUSH0 PUSH0 PUSH0 PUSH0 4 GAS CALL POP "
 ASKING = f"PUSH0 PUSH0 PUSH0 PUSH0 0x{ACCOUNTS[1].hex()} GAS STATICCALL PUSH0 MSTORE 32 PUSH0 RETURN"
+PASSING = deploying(assemble("CALLER SELFDESTRUCT"))
 PLACES = {
+    "its own balance": "SELFBALANCE PUSH0 MSTORE 32 PUSH0 RETURN",
+    "that an account is new": (  # and so may be destroyed (EIP-6780)
+        f"0x{PASSING.hex():0<64} PUSH0 MSTORE {len(PASSING)} PUSH0 PUSH0 CREATE "
+        "PUSH0 PUSH0 PUSH0 PUSH0 PUSH0 DUP6 GAS CALL POP PUSH0 MSTORE 32 PUSH0 RETURN"
+    ),
     "entries of the stack after a call": (
         f"5 6 {CALLED} DUP2 DUP2 ADD PUSH0 MSTORE POP POP 7 8 {CALLED} DUP2 DUP2 ADD 32 MSTORE 64 PUSH0 RETURN"
     ),

@@ -96,7 +96,7 @@ def test_a_filter_nobody_asks_is_forgotten_after_five_minutes(devnet: Devnet) ->
         rpc("devnet_clock", {"advance": 299})
         assert rpc("eth_getFilterChanges", asked) == []
         assert rpc("eth_getFilterLogs", forgotten) == []  # as in geth, this does not count as asking
-        rpc("devnet_clock", {"advance": 1})
+        rpc("devnet_clock", {"advance": 2})
         assert rpc("eth_getFilterChanges", asked) == []
         assert rpc("eth_uninstallFilter", forgotten) is False
     finally:
