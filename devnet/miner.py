@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from devnet.chain import Chain
 from devnet.clock import Clock
 from devnet.codec.authorization import delegation
-from devnet.codec.blocks import ELASTICITY, ZERO_HASH, Block, Header, Receipt, bloom, united
+from devnet.codec.blocks import ELASTICITY, ZERO_HASH, Block, Header, Receipt, united
 from devnet.codec.keccak import keccak
 from devnet.codec.transaction import BLOB, LEGACY, Transaction
 from devnet.codec.trie import EMPTY_ROOT, ordered_root
@@ -19,7 +19,7 @@ from devnet.evm.forks import Schedule
 from devnet.evm.proof_of_work import difficulty, pay_rewards
 from devnet.evm.state_root import NoStateRoot, StateRoot
 from devnet.evm.system_contracts import DEPOSIT_CONTRACT, Requests, begin_block, end_block
-from devnet.evm.transition import apply
+from devnet.evm.transition import apply, receipt_of
 from devnet.evm.world import World
 from devnet.genesis import Genesis
 from devnet.orders import Orders
@@ -311,21 +311,8 @@ class Miner:
     def include(self, tx: Transaction, context: BlockContext, before: Sequence[Receipt]) -> Receipt:
         """Apply a transaction that may follow these of its block; its receipt."""
         outcome = apply(self._world, self._engine, context, tx)
-        last = before[-1] if before else None
-        return Receipt(
-            tx=tx,
-            index=len(before),
-            succeeded=outcome.succeeded,
-            gas_used=outcome.gas_used,
-            cumulative_gas=outcome.gas_used + (last.cumulative_gas if last else 0),
-            price=outcome.price,
-            logs=outcome.logs,
-            first_log=last.first_log + len(last.logs) if last else 0,
-            bloom=bloom(outcome.logs),
-            created=outcome.created,
-            blob_price=context.blob_base_fee,
-            state_root=None if context.fork.receipts_have_status else self._intermediate_root(),
-        )
+        root = None if context.fork.receipts_have_status else self._intermediate_root()
+        return receipt_of(tx, outcome, context, before, root)
 
     def _intermediate_root(self) -> bytes:
         self._world.note_changes()

@@ -10,7 +10,7 @@ from devnet.codec.blocks import Block
 from devnet.codec.keccak import keccak
 from devnet.codec.sidecar import PROOFS_OF_BLOBS, with_cell_proofs
 from devnet.codec.transaction import Transaction, decode
-from devnet.errors import SERVER_ERROR, DecodeError, Rejected, RpcError
+from devnet.errors import INVALID_PARAMS, SERVER_ERROR, DecodeError, Rejected, RpcError
 from devnet.evm.engine import Engine
 from devnet.evm.lazy_engine import LazyEngine
 from devnet.evm.world import Change, Column, World
@@ -210,7 +210,7 @@ class Node:
         """
         head = self.chain.head.number
         if depth > head:
-            raise RpcError(-32602, f"cannot roll back {depth} blocks: the chain has {head} above genesis")
+            raise RpcError(INVALID_PARAMS, f"cannot roll back {depth} blocks: the chain has {head} above genesis")
         self.check_known(head - depth)
         orphans = self.unwind(head - depth)
         if self.profile.requeues_orphans:

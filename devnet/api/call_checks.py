@@ -2,6 +2,7 @@
 
 from devnet.codec.transaction import Transaction
 from devnet.encoding import checksum
+from devnet.errors import INTERNAL_ERROR, INVALID_PARAMS
 from devnet.evm.engine import BlockContext
 from devnet.evm.gas import floor_gas, intrinsic_gas
 from devnet.evm.world import World
@@ -12,8 +13,6 @@ FEE_CAP_TOO_LOW = -38012
 INTRINSIC_GAS = -38013
 INSUFFICIENT_FUNDS = -38014
 INITCODE_SIZE = -38025
-INVALID = -32602
-INTERNAL = -32603
 _MAX_NONCE = 2**64 - 1
 _BLOB_VERSION = 1
 
@@ -36,7 +35,7 @@ def check(world: World, block: BlockContext, tx: Transaction, *, validating: boo
         _check_fees(block, tx, name)
     _check_blobs(block, tx, name, validating=validating)
     if tx.type == 4 and not tx.authorizations:
-        raise Unfit(INTERNAL, f"EIP-7702 transaction with empty auth list (sender {name})")
+        raise Unfit(INTERNAL_ERROR, f"EIP-7702 transaction with empty auth list (sender {name})")
     have, want = world.balance(tx.sender), tx.cost
     if have < want:
         raise Unfit(
@@ -62,14 +61,14 @@ def _check_nonce(world: World, tx: Transaction, name: str) -> None:
     if tx.nonce > nonce:
         raise Unfit(NONCE_TOO_HIGH, f"nonce too high: address {name}, tx: {tx.nonce} state: {nonce}")
     if nonce == _MAX_NONCE:
-        raise Unfit(INTERNAL, f"nonce has max value: address {name}, nonce: {nonce}")
+        raise Unfit(INTERNAL_ERROR, f"nonce has max value: address {name}, nonce: {nonce}")
 
 
 def _check_fees(block: BlockContext, tx: Transaction, name: str) -> None:
     cap, tip = tx.max_fee, tx.max_priority_fee
     if cap < tip:
         text = f"max priority fee per gas higher than max fee per gas: address {name}, "
-        raise Unfit(INVALID, text + f"maxPriorityFeePerGas: {tip}, maxFeePerGas: {cap}")
+        raise Unfit(INVALID_PARAMS, text + f"maxPriorityFeePerGas: {tip}, maxFeePerGas: {cap}")
     if cap < block.base_fee:
         text = f"max fee per gas less than block base fee: address {name}, "
         raise Unfit(FEE_CAP_TOO_LOW, text + f"maxFeePerGas: {cap}, baseFee: {block.base_fee}")
@@ -79,11 +78,11 @@ def _check_blobs(block: BlockContext, tx: Transaction, name: str, *, validating:
     if tx.type != 3:
         return
     if not tx.blob_hashes:
-        raise Unfit(INTERNAL, "blob transaction missing blob hashes")
+        raise Unfit(INTERNAL_ERROR, "blob transaction missing blob hashes")
     for at, blob in enumerate(tx.blob_hashes):
         if blob[0] != _BLOB_VERSION:
-            raise Unfit(INTERNAL, f"blob {at} has invalid hash version")
+            raise Unfit(INTERNAL_ERROR, f"blob {at} has invalid hash version")
     cap, price = tx.max_fee_per_blob_gas, block.blob_base_fee
     if cap < price and (validating or cap):
         text = f"max fee per blob gas less than block blob gas fee: address {name} "
-        raise Unfit(INTERNAL, text + f"blobGasFeeCap: {cap}, blobBaseFee: {price}")
+        raise Unfit(INTERNAL_ERROR, text + f"blobGasFeeCap: {cap}, blobBaseFee: {price}")

@@ -161,4 +161,5 @@ def apply_block_overrides(context: BlockContext, overrides: BlockOverrides) -> B
         "base_fee": overrides.base_fee,
         "blob_base_fee": overrides.blob_base_fee,
     }
+    # The types of the fields are told by their names alone.
     return replace(context, **{name: value for name, value in wanted.items() if value is not None})  # type: ignore[arg-type]

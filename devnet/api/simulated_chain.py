@@ -9,7 +9,7 @@ from devnet.api.call_checks import Unfit, check
 from devnet.api.call_request import CallRequest
 from devnet.api.overrides import AccountOverride, BlockOverrides, apply_block_overrides, apply_state_overrides
 from devnet.api.simulation import RPC_EVM_SECONDS, RPC_GAS_CAP, reverted_text, time_limit, transaction_of
-from devnet.codec.blocks import ZERO_HASH, Block, Header, Log, Receipt, bloom
+from devnet.codec.blocks import ZERO_HASH, Block, Header, Log, Receipt
 from devnet.codec.transaction import LEGACY, Transaction
 from devnet.codec.unsigned import encoded
 from devnet.encoding import data, quantity
@@ -20,7 +20,7 @@ from devnet.evm.proof_of_work import pay_rewards
 from devnet.evm.system_contracts import begin_block, end_block
 from devnet.evm.tracers.transfers import TransferTracer
 from devnet.evm.tracing import ExecutionAborted, Watch
-from devnet.evm.transition import Outcome, apply
+from devnet.evm.transition import Outcome, apply, receipt_of
 from devnet.node import Node
 
 MAX_BLOCKS: Final = 256
@@ -102,7 +102,7 @@ class SimulatedChain:
             outcome = self._run(tx, context, tracer)
             count = tracer.count
             self._gas -= outcome.gas_used
-            receipts.append(_receipt(tx, outcome, context, receipts))
+            receipts.append(receipt_of(tx, outcome, context, receipts))
             results.append((outcome, tracer.logs))
         requests = end_block(world, node.engine, context, receipts)
         pay_rewards(world, context.fork, context.number, context.coinbase)
@@ -160,23 +160,6 @@ class SimulatedChain:
             return apply(world, self._node.engine, context, tx, Watch(tracer, self._deadline))
         except ExecutionAborted:
             raise RpcError(SERVER_ERROR, f"execution aborted (timeout = {RPC_EVM_SECONDS}s)") from None
-
-
-def _receipt(tx: Transaction, outcome: Outcome, context: BlockContext, before: Sequence[Receipt]) -> Receipt:
-    last = before[-1] if before else None
-    return Receipt(
-        tx=tx,
-        index=len(before),
-        succeeded=outcome.succeeded,
-        gas_used=outcome.gas_used,
-        cumulative_gas=outcome.gas_used + (last.cumulative_gas if last else 0),
-        price=outcome.price,
-        logs=outcome.logs,
-        first_log=last.first_log + len(last.logs) if last else 0,
-        bloom=bloom(outcome.logs),
-        created=outcome.created,
-        blob_price=context.blob_base_fee,
-    )
 
 
 def _calls(block: Block, results: Sequence[tuple[Outcome, Sequence[tuple[int, Log]]]]) -> list[Mapping[str, object]]:

@@ -30,7 +30,7 @@ def compiled(base: _Class, after: int) -> _Class:
     table = base.opcodes
     program = lru_cache(_PROGRAMS)(lambda code: Program(code, table, after))
 
-    class Compiled(base):  # type: ignore[misc]
+    class Compiled(base):  # type: ignore[misc]  # the base is chosen at run time
         between_blocks: Callable[[Any], None] | None = None
 
         @classmethod

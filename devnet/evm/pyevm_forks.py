@@ -54,7 +54,7 @@ def _class(name: str, *, osaka: bool, code_limit: int) -> _Class:
         table[BY_NAME["CLZ"]] = as_opcode(_clz, "CLZ", _GAS_CLZ)
         built_in |= {_MODEXP: modexp, _P256VERIFY: p256verify}
 
-    class Computation(base):  # type: ignore[misc]
+    class Computation(base):  # type: ignore[misc]  # the base is chosen at run time
         opcodes = table
         _precompiles = built_in
 
@@ -72,7 +72,7 @@ def _class(name: str, *, osaka: bool, code_limit: int) -> _Class:
 def _with_code_limit(base: _Class, limit: int) -> _Class:
     """Contracts may be larger or must be smaller than mainnet's (EIP-170, EIP-3860)."""
 
-    class Computation(base):  # type: ignore[misc]
+    class Computation(base):  # type: ignore[misc]  # the base is chosen at run time
         @classmethod
         def validate_contract_code(cls, contract_code: bytes) -> None:
             if len(contract_code) > limit:

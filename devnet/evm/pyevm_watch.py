@@ -73,10 +73,10 @@ def watched(base: _Class, state: WatchedState, watch: Watch | None, moved: Mappi
 
 @cache
 def _with_moved_precompiles(base: _Class) -> _Class:
-    class Overridden(base):  # type: ignore[misc]
+    class Overridden(base):  # type: ignore[misc]  # the base is chosen at run time
         @property
         def precompiles(self) -> Mapping[bytes, Any]:
-            return self.state.built_in  # type: ignore[no-any-return]
+            return self.state.built_in  # type: ignore[no-any-return]  # py-evm ships no types
 
     return Overridden
 
@@ -96,7 +96,7 @@ def _guarded(base: _Class) -> _Class:
 
         return run
 
-    class Guarded(base):  # type: ignore[misc]
+    class Guarded(base):  # type: ignore[misc]  # the base is chosen at run time
         between_blocks = staticmethod(check)
         opcodes = base.opcodes | {code: checked(base.opcodes[code]) for code in _JUMPS}
 
@@ -185,7 +185,7 @@ class _Opcodes:
             raise
         except VMError as problem:
             if isinstance(problem, InsufficientStack):
-                problem.had = had  # type: ignore[attr-defined]
+                problem.had = had  # type: ignore[attr-defined]  # a note on py-evm's exception, read by describe
             text = describe(problem, computation)
             if text.endswith(GAS_OVERFLOW):
                 meter.charged -= meter.latest
@@ -260,7 +260,7 @@ def _is_price(text: str) -> bool:
 def _traced(base: _Class) -> _Class:
     table = base.opcodes
 
-    class Traced(base):  # type: ignore[misc]
+    class Traced(base):  # type: ignore[misc]  # the base is chosen at run time
         def __init__(self, *arguments: Any) -> None:
             super().__init__(*arguments)
             self.opcodes = _Opcodes(self, table)

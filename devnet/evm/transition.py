@@ -6,7 +6,7 @@ from typing import Final
 
 from devnet.codec import rlp_coding
 from devnet.codec.authorization import DELEGATION_PREFIX, Authorization, delegation
-from devnet.codec.blocks import Log
+from devnet.codec.blocks import Log, Receipt, bloom
 from devnet.codec.keccak import keccak
 from devnet.codec.transaction import Transaction
 from devnet.evm.engine import BlockContext, Engine, Execution, Message
@@ -35,6 +35,27 @@ class Outcome:
     error: str | None = None
     reverted: bool = False
     peak_gas: int = 0
+
+
+def receipt_of(
+    tx: Transaction, outcome: Outcome, block: BlockContext, before: Sequence[Receipt], state_root: bytes | None = None
+) -> Receipt:
+    """The receipt of a transaction that follows these of its block; `state_root` as receipts had it before Byzantium."""
+    last = before[-1] if before else None
+    return Receipt(
+        tx=tx,
+        index=len(before),
+        succeeded=outcome.succeeded,
+        gas_used=outcome.gas_used,
+        cumulative_gas=outcome.gas_used + (last.cumulative_gas if last else 0),
+        price=outcome.price,
+        logs=outcome.logs,
+        first_log=last.first_log + len(last.logs) if last else 0,
+        bloom=bloom(outcome.logs),
+        created=outcome.created,
+        blob_price=block.blob_base_fee,
+        state_root=state_root,
+    )
 
 
 def created_address(sender: bytes, nonce: int) -> bytes:
