@@ -6,11 +6,11 @@ from devnet.api.block_reference import PENDING, Reference, resolve
 from devnet.api.params import Params
 from devnet.api.registry import Methods
 from devnet.api.simulation import state_at
-from devnet.codec import rlp_coding
 from devnet.codec.keccak import keccak
 from devnet.codec.trie import Trie
 from devnet.encoding import data, parse_address, parse_data, parse_hash, quantity
 from devnet.errors import CLIENT_LIMIT_EXCEEDED, InvalidParams, RpcError
+from devnet.evm.state_root import put_slot
 from devnet.evm.world import Column
 from devnet.node import Node
 
@@ -99,8 +99,7 @@ def get_account(node: Node, params: Params) -> dict[str, str]:
 def _storage_root(slots: Mapping[int, int]) -> bytes:
     trie = Trie()
     for slot, value in slots.items():
-        if value:
-            trie.put(keccak(slot.to_bytes(32, "big")), rlp_coding.encode(rlp_coding.integer(value)))
+        put_slot(trie, slot, value)
     return trie.root()
 
 

@@ -8,12 +8,12 @@ from devnet.api import shapes
 from devnet.api.call_checks import Unfit, check
 from devnet.api.call_request import CallRequest
 from devnet.api.overrides import AccountOverride, BlockOverrides, apply_block_overrides, apply_state_overrides
-from devnet.api.simulation import RPC_EVM_SECONDS, RPC_GAS_CAP, reverted_text, time_limit, transaction_of
+from devnet.api.simulation import RPC_GAS_CAP, reverted_text, supplied, time_limit, timed_out, transaction_of
 from devnet.codec.blocks import ZERO_HASH, Block, Header, Log, Receipt
 from devnet.codec.transaction import LEGACY, Transaction
 from devnet.codec.unsigned import encoded
 from devnet.encoding import data, quantity
-from devnet.errors import EXECUTION_REVERTED, SERVER_ERROR, RpcError
+from devnet.errors import EXECUTION_REVERTED, RpcError
 from devnet.evm.blob_gas import blob_base_fee, next_excess
 from devnet.evm.engine import BlockContext
 from devnet.evm.proof_of_work import pay_rewards
@@ -155,11 +155,11 @@ class SimulatedChain:
         try:
             check(world, context, tx, validating=self._options.validating)
         except Unfit as problem:
-            raise RpcError(problem.code, f"err: {problem.text} (supplied gas {tx.gas})") from None
+            raise supplied(problem, tx.gas, problem.code) from None
         try:
             return apply(world, self._node.engine, context, tx, Watch(tracer, self._deadline))
         except ExecutionAborted:
-            raise RpcError(SERVER_ERROR, f"execution aborted (timeout = {RPC_EVM_SECONDS}s)") from None
+            raise timed_out() from None
 
 
 def _calls(block: Block, results: Sequence[tuple[Outcome, Sequence[tuple[int, Log]]]]) -> list[Mapping[str, object]]:

@@ -109,14 +109,19 @@ def run_call(
     try:
         return apply(world, node.engine, context, tx, Watch(tracer, until))
     except ExecutionAborted:
-        raise RpcError(SERVER_ERROR, f"execution aborted (timeout = {RPC_EVM_SECONDS}s)") from None
+        raise timed_out() from None
     finally:
         world.revert(mark)
 
 
-def supplied(problem: Unfit, gas: int) -> RpcError:
+def timed_out() -> RpcError:
+    """geth's error for a call that takes too long."""
+    return RpcError(SERVER_ERROR, f"execution aborted (timeout = {RPC_EVM_SECONDS}s)")
+
+
+def supplied(problem: Unfit, gas: int, code: int = SERVER_ERROR) -> RpcError:
     """geth's error for a call that could not begin."""
-    return RpcError(SERVER_ERROR, f"err: {problem.text} (supplied gas {gas})")
+    return RpcError(code, f"err: {problem.text} (supplied gas {gas})")
 
 
 def raise_failure(outcome: Outcome) -> None:

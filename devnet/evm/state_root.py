@@ -51,8 +51,7 @@ class StateRoot:
     def _update_storage(self, address: bytes, slots: set[int]) -> None:
         trie = self._storages.setdefault(address, Trie())
         for slot in slots:
-            value = self._world.slot(address, slot)
-            trie.put(_hashed(slot.to_bytes(32, "big")), encode(integer(value)) if value else b"")
+            put_slot(trie, slot, self._world.slot(address, slot))
 
     def _account(self, address: bytes) -> bytes:
         world = self._world
@@ -78,6 +77,11 @@ class NoStateRoot(StateRoot):
         raise RpcError(
             SERVER_ERROR, "this devnet keeps no state roots to prove against: start it without --no-state-root"
         )
+
+
+def put_slot(trie: Trie, slot: int, value: int) -> None:
+    """Have a storage trie hold a slot; zero is not held."""
+    trie.put(_hashed(slot.to_bytes(32, "big")), encode(integer(value)) if value else b"")
 
 
 @lru_cache(maxsize=65536)

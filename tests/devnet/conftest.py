@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.support.anvil import anvil_binary, start_anvil
-from tests.support.devnet import Devnet, NodeProcess, start_devnet
+from tests.support.devnet import Devnet, NodeProcess, put_back, start_devnet
 
 GENESIS_TIME = 1_700_000_000
 
@@ -19,10 +19,8 @@ def shared_devnet() -> Iterator[Devnet]:
 @pytest.fixture
 def devnet(shared_devnet: Devnet) -> Iterator[Devnet]:
     """Mines on order; chain, pool and clock are put back at the end."""
-    snapshot = shared_devnet.rpc("evm_snapshot")
-    yield shared_devnet
-    shared_devnet.rpc("evm_setIntervalMining", 0)
-    assert shared_devnet.rpc("evm_revert", snapshot)
+    with put_back(shared_devnet) as devnet:
+        yield devnet
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from devnet.node import Node
 from devnet.settings import Settings
 from tests.devnet.connection import WebSocket
 from tests.devnet.wallet import ALICE
-from tests.support.devnet import Devnet, RpcFailure, start_devnet
+from tests.support.devnet import Devnet, RpcFailure, put_back, start_devnet
 
 GENESIS = 1_700_000_000
 
@@ -38,10 +38,8 @@ def shared_manual() -> Iterator[Devnet]:
 @pytest.fixture
 def manual(shared_manual: Devnet) -> Iterator[Devnet]:
     """Time moves on order, and blocks come on order."""
-    snapshot = shared_manual.rpc("evm_snapshot")
-    yield shared_manual
-    shared_manual.rpc("evm_setIntervalMining", 0)
-    assert shared_manual.rpc("evm_revert", snapshot)
+    with put_back(shared_manual) as devnet:
+        yield devnet
 
 
 def test_calls_happen_in_order_and_at_their_own_moments() -> None:

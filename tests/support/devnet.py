@@ -1,12 +1,23 @@
 """The devnet as tests start it: from the repository's root, whatever their own directory is."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from devnet.testing import Devnet, NodeProcess, RpcFailure
 
 ROOT = Path(__file__).resolve().parents[2]
 
-__all__ = ["ROOT", "Devnet", "NodeProcess", "RpcFailure", "start_devnet"]
+__all__ = ["ROOT", "Devnet", "NodeProcess", "RpcFailure", "put_back", "start_devnet"]
+
+
+@contextmanager
+def put_back(devnet: Devnet) -> Iterator[Devnet]:
+    """Chain, pool and clock come back at the end, and no intervals are left."""
+    snapshot = devnet.rpc("evm_snapshot")
+    yield devnet
+    devnet.rpc("evm_setIntervalMining", 0)
+    assert devnet.rpc("evm_revert", snapshot)
 
 
 def start_devnet(*flags: str) -> Devnet:
