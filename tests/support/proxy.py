@@ -16,6 +16,7 @@ import urllib3
 from eth_account import Account
 
 _SEND = "eth_sendRawTransaction"
+_FORWARD_SECONDS = 30.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +50,9 @@ class RecordingProxy:
         self.complaints: list[str] = []
         self._check = check
         self._upstream = upstream
-        self._pool = urllib3.PoolManager(maxsize=16, retries=False, timeout=30.0)
-        self._lock = threading.Lock()
+        self._pool = urllib3.PoolManager(maxsize=16, retries=False, timeout=_FORWARD_SECONDS)
+        self._delivered = threading.Condition()
+        self._under_way = 0
         self._refusing = False
         self._dropping = 0
         self._server = _Server(("127.0.0.1", 0), _handler(self))
@@ -68,7 +70,7 @@ class RecordingProxy:
 
     def drop_replies(self, posts: int) -> None:
         """Let the node have the next `posts` posts with transactions, and close the connection instead of replying."""
-        with self._lock:
+        with self._delivered:
             self._dropping = posts
 
     def raws_by_nonce(self, *, forwarded: bool = False) -> dict[tuple[bytes, int], set[bytes]]:
@@ -98,18 +100,33 @@ class RecordingProxy:
         """Status and body of the answer, or None where the connection is to be closed without one."""
         raws = _raws(body)
         if raws:
-            with self._lock:
+            with self._delivered:
                 self.complaints += self._check(raws)
                 refused, dropped = self._refusing, not self._refusing and self._dropping > 0
                 self._dropping -= dropped
                 now = time.monotonic()
                 self.sent += [Sent(len(self.sent) + i, now, raw, not refused) for i, raw in enumerate(raws)]
+                self._under_way += not refused
             if refused:
                 return None
-        else:
-            dropped = False
+            try:
+                answer = self._forward(body)
+            finally:
+                with self._delivered:
+                    self._under_way -= 1
+                    self._delivered.notify_all()
+            return None if dropped else answer
+        return self._forward(body)
+
+    def _forward(self, body: bytes) -> tuple[int, bytes]:
         answer = self._pool.request("POST", self._upstream, body=body, headers={"Content-Type": "application/json"})
-        return None if dropped else (answer.status, answer.data)
+        return answer.status, answer.data
+
+    def wait_delivered(self) -> None:
+        """Wait until the node has answered every transaction in `sent` that it was given. Raises TimeoutError."""
+        with self._delivered:
+            if not self._delivered.wait_for(lambda: not self._under_way, _FORWARD_SECONDS):
+                raise TimeoutError("the node has not answered a transaction")
 
 
 def _raws(body: bytes) -> list[bytes]:

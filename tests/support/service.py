@@ -224,7 +224,8 @@ class Service:
         return int(self.node.rpc("eth_getTransactionCount", address, "latest"), 16)
 
     def mine(self, blocks: int) -> None:
-        """Let a node that works on order make blocks."""
+        """Let a node that works on order make blocks, once it has every transaction that is on its way to it."""
+        self.proxy.wait_delivered()
         self.node.rpc("anvil_mine", hex(blocks))
 
     # Waiting
