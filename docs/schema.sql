@@ -553,6 +553,7 @@ CREATE TABLE public.account (
     attention text,
     max_in_flight integer NOT NULL,
     reconciled_at timestamp with time zone,
+    reopened_at timestamp with time zone,
     CONSTRAINT account_chain_id CHECK ((chain_id >= 1)),
     CONSTRAINT account_fence CHECK ((fence >= 0)),
     CONSTRAINT account_first_nonce CHECK ((first_nonce >= 0)),
@@ -633,6 +634,12 @@ CREATE TABLE public.broadcast (
     token bigint NOT NULL
 )
 WITH (fillfactor='70');
+
+CREATE TABLE public.clock_guard (
+    singleton boolean DEFAULT true NOT NULL,
+    max_seen timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    CONSTRAINT clock_guard_singleton CHECK (singleton)
+);
 
 CREATE TABLE public.execution (
     execution_id text NOT NULL,
@@ -957,6 +964,9 @@ ALTER TABLE ONLY public.attempt
 
 ALTER TABLE ONLY public.broadcast
     ADD CONSTRAINT broadcast_pkey PRIMARY KEY (account_id, nonce, seq, endpoint, verdict);
+
+ALTER TABLE ONLY public.clock_guard
+    ADD CONSTRAINT clock_guard_pkey PRIMARY KEY (singleton);
 
 ALTER TABLE ONLY public.execution
     ADD CONSTRAINT execution_account UNIQUE (execution_id, account_id);

@@ -19,6 +19,9 @@ CrashHook = Callable[["CrashPoint"], None]
 class CrashPoint(StrEnum):
     """One point per boundary; the name says what has just happened."""
 
+    RECORD_HELD = "record.held"
+    RECORD_WRITTEN = "record.written"
+    RECORD_COMMITTED = "record.committed"
     PLAN_COUNTED = "plan.counted"
     PLAN_MADE = "plan.made"
     PLAN_RECORDED = "plan.recorded"

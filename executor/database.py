@@ -15,7 +15,7 @@ from sqlalchemy.engine import Connection, Engine
 from executor.errors import ConfigError, ExecutorError, FenceLost, StaleState, Unreachable
 from signer.arrays import array_literal
 
-EPOCH = 1
+EPOCH = 2
 """The schema epoch of this code; hold refuses one outside the range stored in the database (P27)."""
 
 Tx = Connection
@@ -24,6 +24,13 @@ _FENCE = {"fence_current", "fence_required", "fence_account", "fence_high_water"
 
 class CommitUnknown(ExecutorError):
     """A COMMIT returned an error or a warning: whether it took effect is unknown, the lease is dropped (P12)."""
+
+
+class Busy(StaleState):
+    """The database gave a transaction up for others' sake (deadlock, serialization, a lock not had in time); nothing was written.
+
+    The same transaction may be tried again: what it writes was decided before it began.
+    """
 
 
 class Refused(StaleState):
@@ -240,7 +247,7 @@ def _translate(error: sa.exc.DBAPIError) -> Exception:
         original,
         psycopg.errors.LockNotAvailable | psycopg.errors.DeadlockDetected | psycopg.errors.SerializationFailure,
     ):
-        return StaleState(f"the database was busy with the same rows: {_first_line(error)}; it tries again.")
+        return Busy(f"the database was busy with the same rows: {_first_line(error)}; it tries again.")
     if isinstance(original, psycopg.OperationalError | psycopg.InterfaceError):
         return Unreachable(
             f"the database does not answer: {_first_line(error)}; check [database] url and that the server runs."

@@ -11,7 +11,7 @@ from sqlalchemy.exc import OperationalError
 
 from executor.errors import ConfigError, Unreachable
 
-HEAD = "0001"
+HEAD = "0002"
 _LOCK_RETRIES = 5
 
 
@@ -43,8 +43,9 @@ def upgrade(url: str) -> None:
     config = Config()
     config.set_main_option("script_location", str(_location()).replace("%", "%%"))
     config.set_main_option("sqlalchemy.url", url.replace("%", "%%"))
-    if revision(url) not in (None, HEAD):
-        raise ConfigError(_newer(revision(url)))
+    found = revision(url)
+    if found is not None and found > HEAD:
+        raise ConfigError(_newer(found))
     for tried in range(_LOCK_RETRIES):
         try:
             command.upgrade(config, "head")
@@ -88,7 +89,7 @@ def check(url: str) -> None:
         raise ConfigError(_newer(found))
 
 
-def _newer(found: str | None) -> str:
+def _newer(found: str) -> str:
     return f"the database is at migration {found}, newer than this release's {HEAD}: install the release that made it."
 
 

@@ -1,19 +1,22 @@
 """What every stage of one account's tick is given: the account, the lease that speaks for it, and the way to the rows."""
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 from uuid import UUID
 
 from chain.types import Depth, FinalityRule
-from executor.crashpoints import CrashHook
-from executor.database import Database, Held, Refused
+from executor.crashpoints import CrashHook, CrashPoint
+from executor.database import Busy, Database, Held, Refused
 from executor.records import Account
 from signer.policy import Policy
 from signer.request import Fence
 
 Row = TypeVar("Row")
+Result = TypeVar("Result")
+_TRIES = 3
+_PAUSE_SECONDS = 0.02
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,11 +43,31 @@ class Turn:
         """The chain's finality rule, as a witness names it."""
         return f"depth {self.finality.depth}" if isinstance(self.finality, Depth) else self.finality.tag
 
-    @contextmanager
-    def hold(self) -> Iterator[Held]:
-        """A record transaction of this account. Raises FenceRefused when the lease has passed to another holder (G6)."""
+    def record(self, write: Callable[[Held], Result]) -> Result:
+        """One record transaction of this account: hold, `write`, COMMIT. What `write` returned.
+
+        `write` only puts rows that were decided before, so that a transaction the database gave up (deadlock, serialization,
+        a lock not had in time) is tried again whole, three times at most; acts are never repeated here.
+
+        Raises:
+            FenceRefused: the lease has passed to another holder (G6).
+            CommitUnknown: whether the COMMIT took effect is unknown (P12); never tried again here.
+            Busy: given up three times; the next tick looks again.
+        """
+        for pause in (_PAUSE_SECONDS * 2**tried for tried in range(_TRIES - 1)):
+            try:
+                return self._record(write)
+            except Busy:
+                time.sleep(pause)
+        return self._record(write)
+
+    def _record(self, write: Callable[[Held], Result]) -> Result:
         with self.database.hold(self.account.account_id, self.token, self.lease_id) as held:
-            yield held
+            self.crash(CrashPoint.RECORD_HELD)
+            written = write(held)
+            self.crash(CrashPoint.RECORD_WRITTEN)
+        self.crash(CrashPoint.RECORD_COMMITTED)
+        return written
 
 
 def record_in_halves(

@@ -10,6 +10,7 @@ from chain.client import ChainClient
 from chain.keccak import keccak
 from chain.submission import SendAnswer, Verdict
 from executor.crashpoints import CrashPoint
+from executor.database import Held
 from executor.errors import StaleState
 from executor.records import Sendable
 from executor.store import attempts
@@ -39,9 +40,12 @@ def run(turn: Turn, client: ChainClient, halted: bool) -> int:
         for endpoint, given in answers.items()
         for sendable, answer in zip(due, given, strict=True)
     ]
-    with turn.hold() as held:
+
+    def write(held: Held) -> None:
         attempts.record_sent(held, [(s.nonce, s.seq, wait) for s, wait in zip(due, waits, strict=True)])
         attempts.record_verdicts(held, verdicts)
+
+    turn.record(write)
     turn.crash(CrashPoint.BROADCAST_RECORDED)
     _tell(turn, due, answers)
     return len(due)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from chain.client import ChainClient
 from chain.types import ChainView, Receipt
 from executor.crashpoints import CrashPoint
+from executor.database import Held
 from executor.records import Watched
 from executor.store import attempts, receipts
 from executor.turn import Turn
@@ -35,14 +36,17 @@ def run(turn: Turn, client: ChainClient, view: ChainView) -> tuple[int, int]:
     seen = _look(watched, client)
     turn.crash(CrashPoint.CONFIRM_SEEN)
     if seen.mined or seen.orphaned:
-        with turn.hold() as held:
-            # A nonce has one MINED attempt at a time: the orphaned one makes room first.
-            receipts.record_orphaned(held, seen.orphaned)
-            attempts.record_orphaned(held, seen.orphaned)
-            receipts.record_seen(held, seen.mined)
-            attempts.record_mined(held, [(nonce, seq) for nonce, seq, _ in seen.mined])
+        turn.record(lambda held: _record(held, seen))
         turn.crash(CrashPoint.CONFIRM_RECORDED)
     return len(seen.mined) + len(seen.orphaned), seen.unresolved
+
+
+def _record(held: Held, seen: Sightings) -> None:
+    # A nonce has one MINED attempt at a time: the orphaned one makes room first.
+    receipts.record_orphaned(held, seen.orphaned)
+    attempts.record_orphaned(held, seen.orphaned)
+    receipts.record_seen(held, seen.mined)
+    attempts.record_mined(held, [(nonce, seq) for nonce, seq, _ in seen.mined])
 
 
 def _look(watched: Sequence[Watched], client: ChainClient) -> Sightings:

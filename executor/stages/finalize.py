@@ -4,6 +4,7 @@ from chain.client import ChainClient
 from chain.finality import is_final
 from chain.types import ChainView
 from executor.crashpoints import CrashPoint
+from executor.database import Held
 from executor.store import attempts, executions, reservations
 from executor.turn import Turn
 
@@ -37,10 +38,13 @@ def run(turn: Turn, client: ChainClient, view: ChainView) -> dict[str, str]:
     turn.crash(CrashPoint.FINALIZE_SEEN)
     if not proved or canonical[final.number] != final.hash:
         return {}
-    with turn.hold() as held:
+
+    def write(held: Held) -> dict[str, str]:
         attempts.record_final(held, [(c.nonce, c.seq) for c in proved])
         closed = [(c.nonce, c.seq, c.kind != "CANCEL" and c.receipt_status == 1) for c in proved]
         concerned = reservations.close(held, closed, final, turn.finality_rule, turn.endpoints)
-        ended = executions.end_settled(held, concerned)
+        return executions.end_settled(held, concerned)
+
+    ended = turn.record(write)
     turn.crash(CrashPoint.FINALIZE_RECORDED)
     return ended

@@ -65,13 +65,11 @@ def run(turn: Turn, client: ChainClient, strategy: str, planner: Planner | None)
     )
     is_unplannable = len(known) + len(expired) < len(pending)
     if expired:
-        with turn.hold() as held:
-            executions.end_unreserved(held, [_ending(p, "SKIPPED", _late(p)) for p in expired])
+        turn.record(lambda held: executions.end_unreserved(held, [_ending(p, "SKIPPED", _late(p)) for p in expired]))
     if planner is None or not known:
         return PlanReport(len(expired), is_unplannable)
     head = client.view(turn.account.address).head
-    with turn.hold() as held:
-        executions.count_planning(held, [p.execution_id for p in known])
+    turn.record(lambda held: executions.count_planning(held, [p.execution_id for p in known]))
     turn.crash(CrashPoint.PLAN_COUNTED)
     results = planner.pool.plan([_request(turn, p, planner, head) for p in known], planner.timeout_seconds)
     turn.crash(CrashPoint.PLAN_MADE)
@@ -115,7 +113,7 @@ def _request(turn: Turn, pending: PendingExecution, planner: Planner, head: Head
 
 
 def _record(turn: Turn, head: Head, rows: Sequence[tuple[PendingExecution, PlanResult]]) -> None:
-    with turn.hold() as held:
+    def write(held: Held) -> None:
         if held.account_state != "open":
             return  # halted meanwhile: nothing is planned (P16)
         outcomes = [(p, _checked(turn, result.outcome)) for p, result in rows]
@@ -135,6 +133,8 @@ def _record(turn: Turn, head: Head, rows: Sequence[tuple[PendingExecution, PlanR
             [_ending(p, "SKIPPED", f"nothing to do: {o.reason}") for p, o in outcomes if isinstance(o, NothingToDo)],
         )
         _record_failures(held, [(p, o) for p, o in outcomes if isinstance(o, PlanFailed)])
+
+    turn.record(write)
 
 
 def _checked(turn: Turn, outcome: PlanOutcome) -> PlanOutcome:

@@ -7,10 +7,12 @@ from collections.abc import Sequence
 
 from chain.client import ChainClient
 from chain.transaction import AccessList, intent_digest
-from chain.types import ChainView
+from chain.types import BlockRef, ChainView
 from executor.crashpoints import CrashPoint
+from executor.database import Held
 from executor.records import Account
 from executor.store import accounts, attempts, executions, requests, reservations
+from executor.store.requests import Request
 from executor.store.reservations import Unseen, Witness
 from executor.turn import Turn
 from signer.request import JournalEntry
@@ -52,31 +54,35 @@ def run(turn: Turn, client: ChainClient, signer: Signer) -> str | None:
             accounts.halt(tx, account.account_id, ground)
     else:
         _close_foreign(turn, client, view, entries)
-    with turn.hold() as held:
+
+    def write(held: Held) -> None:
         if ground is None:
             accounts.record_reconciled(held, genesis, view.nonce_latest)
             accounts.note_attention(held.tx, account.account_id, None)
         for request in waiting:
-            if request.kind == "resume" and request.strategy is not None:
-                done = requests.record_resumed(held, request.strategy)
-                requests.answer(held, request.request_id, True, "resumed" if done else "it was not paused")
-            elif ground is None:
-                accounts.record_opened(held)
-                parked = (
-                    executions.park_after_reopening(held, request.why)
-                    if held.account_state == "halted" and current.is_rewound
-                    else 0
-                )
-                requests.answer(
-                    held,
-                    request.request_id,
-                    True,
-                    f"open again, {parked} executions parked" if parked else "open again",
-                )
-            else:
-                requests.answer(held, request.request_id, False, ground)
+            _carry_out(held, request, current, ground)
+
+    turn.record(write)
     turn.crash(CrashPoint.RECONCILE_RECORDED)
     return ground
+
+
+def _carry_out(held: Held, request: Request, current: Account, ground: str | None) -> None:
+    """Answer one request of an operator: `ground` is what stands against opening the account."""
+    if request.kind == "resume" and request.strategy is not None:
+        done = requests.record_resumed(held, request.strategy)
+        requests.answer(held, request.request_id, True, "resumed" if done else "it was not paused")
+    elif ground is None:
+        accounts.record_opened(held)
+        parked = (
+            executions.park_after_reopening(held, request.why)
+            if held.account_state == "halted" and current.is_rewound
+            else 0
+        )
+        told = f"open again, {parked} executions parked" if parked else "open again"
+        requests.answer(held, request.request_id, True, told)
+    else:
+        requests.answer(held, request.request_id, False, ground)
 
 
 def _ground(
@@ -137,14 +143,18 @@ def _close_foreign(turn: Turn, client: ChainClient, view: ChainView, entries: Se
                     f"nonce {nonce.nonce} was used by our own intent under the unknown hash 0x{found.hash.hex()}",
                 )
             return
-        with turn.hold() as held:
-            if held.account_state == "halted":
-                return
-            attempts.supersede(held, [nonce.nonce])
-            execution_id = reservations.close_foreign(
-                held, nonce.nonce, found.hash if found else None, view.final, turn.finality_rule, witnesses
-            )
-            executions.end_settled(held, [execution_id])
+        _record_foreign(turn, nonce.nonce, found.hash if found else None, view.final, witnesses)
+
+
+def _record_foreign(turn: Turn, nonce: int, spent_by: bytes | None, final: BlockRef, witnesses: Sequence[str]) -> None:
+    def write(held: Held) -> None:
+        if held.account_state == "halted":
+            return
+        attempts.supersede(held, [nonce])
+        execution_id = reservations.close_foreign(held, nonce, spent_by, final, turn.finality_rule, witnesses)
+        executions.end_settled(held, [execution_id])
+
+    turn.record(write)
 
 
 def _is_ours(turn: Turn, nonce: Unseen, to: bytes | None, value_wei: int, data: bytes, access_list: AccessList) -> bool:

@@ -14,7 +14,7 @@ from chain.client import ChainClient
 from chain.fees import Fees, quote
 from chain.types import ChainView
 from executor.crashpoints import CrashPoint
-from executor.database import Refused
+from executor.database import Held, Refused
 from executor.records import Intent, NewReservation, Spent
 from executor.store import accounts, executions, plans, reservations
 from executor.turn import Turn, record_in_halves
@@ -63,9 +63,7 @@ def run(turn: Turn, client: ChainClient, view: ChainView) -> int:
     choice = _choose(turn, client, view, ready, spent, frontier)
     turn.crash(CrashPoint.RESERVE_PREPARED)
     if choice.end or choice.wait:
-        with turn.hold() as held:
-            executions.end_unreserved(held, choice.end)
-            executions.record_waiting(held, choice.wait)
+        turn.record(lambda held: _record_unreserved(held, choice))
     moved = record_in_halves(
         choice.reserve, lambda groups: _record(turn, groups), lambda group, why: _offend(turn, group[0], why)
     )
@@ -179,15 +177,20 @@ def _policy(turn: Turn, news: Sequence[NewReservation]) -> str | None:
     return None
 
 
+def _record_unreserved(held: Held, choice: Choice) -> None:
+    executions.end_unreserved(held, choice.end)
+    executions.record_waiting(held, choice.wait)
+
+
 def _record(
     turn: Turn, groups: Sequence[tuple[list[Intent], list[NewReservation], list[tuple[str, int, Spent]]]]
 ) -> None:
-    with turn.hold() as held:
+    news = [new for _, rows, _ in groups for new in rows]
+
+    def write(held: Held) -> int | None:
         if held.account_state != "open":
-            return  # hold itself halts an account whose database was restored or promoted (P13): keep that, reserve nothing
-        paid = [row for _, _, rows in groups for row in rows]
-        news = [new for _, rows, _ in groups for new in rows]
-        reservations.record_already_paid(held, paid)
+            return None  # hold itself halts an account whose database was restored or promoted (P13): keep that, reserve nothing
+        reservations.record_already_paid(held, [row for _, _, rows in groups for row in rows])
         first = reservations.insert(held, news, _TYPE) if news else None
         executions.record_running(
             held,
@@ -200,6 +203,9 @@ def _record(
         concerned = [rows[0][0] for _, _, rows in groups if rows]
         executions.end_paid(held, concerned)
         executions.end_settled(held, concerned)
+        return first
+
+    first = turn.record(write)
     if first is not None:
         given = {f"{n.intent.execution_id} step {n.intent.step}": first + i for i, n in enumerate(news)}
         log.info("nonces reserved", extra={"account": turn.account.name, "token": turn.token, "executions": given})

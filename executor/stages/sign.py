@@ -6,7 +6,7 @@ from chain.fees import Fees, cancel_fees, quote
 from chain.transaction import UnsignedTransaction
 from chain.types import ChainView
 from executor.crashpoints import CrashPoint
-from executor.database import FenceRefused
+from executor.database import FenceRefused, Held
 from executor.records import Draft
 from executor.store import accounts, attempts
 from executor.turn import Turn
@@ -40,9 +40,12 @@ def run(turn: Turn, signer: Signer, view: ChainView, halted: bool) -> int:
         _cancel(turn, view, d, o) for d, o in refused if o.reason is RefusalReason.POLICY and d.kind != Kind.CANCEL
     ]
     if signed or cancels:
-        with turn.hold() as held:
+
+        def write(held: Held) -> None:
             attempts.record_signed(held, signed)
             attempts.record_refused(held, cancels)
+
+        turn.record(write)
         turn.crash(CrashPoint.SIGN_STORED)
     _tell(turn, refused)
     return len(signed) + len(cancels)

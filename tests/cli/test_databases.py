@@ -21,7 +21,7 @@ def test_a_database_that_was_never_migrated(tmp_path: Path, empty_database: str)
     desk = furnished(tmp_path, empty_database)
     for command in ASKING:
         assert "fenced migrate" in desk.fails(2, *command)
-    assert "empty → 0001" in desk.fine("migrate").out
+    assert "empty → 0002" in desk.fine("migrate").out
     assert "already" in desk.fine("migrate").out
     assert desk.rows("SELECT service FROM installation") == [("tests",)]
     desk.fine("apply")

@@ -27,7 +27,7 @@ def test_an_unmigrated_database_is_refused(empty_database: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("revision", "message"), [("0000", "run `fenced migrate`"), ("0002", "newer than this release's 0001")]
+    ("revision", "message"), [("0000", "run `fenced migrate`"), ("0003", "newer than this release's 0002")]
 )
 def test_other_revisions_are_refused(database_url: str, revision: str, message: str) -> None:
     with plain_connection(database_url) as connection:
@@ -38,7 +38,7 @@ def test_other_revisions_are_refused(database_url: str, revision: str, message: 
 
 def test_a_database_of_a_newer_release_is_not_migrated(database_url: str) -> None:
     with plain_connection(database_url) as connection:
-        connection.execute("UPDATE alembic_version SET version_num = '0002'")
+        connection.execute("UPDATE alembic_version SET version_num = '0003'")
     with pytest.raises(ConfigError, match="install the release that made it"):
         migration.upgrade(database_url)
 

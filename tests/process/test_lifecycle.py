@@ -117,12 +117,12 @@ def test_a_worker_the_schema_has_outgrown_gives_its_leases_back_and_ends(service
     service.register()
     worker = service.start_worker("first")
     service.wait_held_by("first")
-    service.rows("UPDATE installation SET epoch_min = 2, epoch_max = 2 RETURNING epoch_min")
+    service.rows("UPDATE installation SET epoch_min = 3, epoch_max = 3 RETURNING epoch_min")
     service.trigger("rent", "one")
     assert worker.wait_ended() == 2
     assert service.value("SELECT count(*) FROM lease WHERE expires_at > clock_timestamp()") == 0
     assert service.value("SELECT count(*) FROM nonce_reservation") == 0
-    service.rows("UPDATE installation SET epoch_min = 1, epoch_max = 1 RETURNING epoch_min")
+    service.rows("UPDATE installation SET epoch_min = 2, epoch_max = 2 RETURNING epoch_min")
 
 
 @pytest.mark.parametrize("node_kind", ["devnet"], indirect=True)

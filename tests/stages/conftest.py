@@ -14,7 +14,7 @@ from chain.transaction import intent_digest
 from chain.types import ChainView
 from executor import app, config, registration
 from executor.crashpoints import inert
-from executor.database import Database
+from executor.database import Database, Held
 from executor.records import Account
 from executor.stages import broadcast, confirm, finalize, reconcile, reserve, sign
 from executor.store import accounts, executions, leases, plans
@@ -112,14 +112,13 @@ class Line:
             }
             digest = intent_digest(account.chain_id, account.address, row["recipient"], row["value"], row["data"], ())
             intents.append({"execution_id": execution_id, **row, "digest": digest})
-        with self.turn.hold() as held:
+        planned = {"execution_id": execution_id, "revision": revision, "plan_order": order, "steps": len(calls)}
+
+        def write(held: Held) -> None:
             plans.insert(held, intents)
-            executions.record_planned(
-                held,
-                [{"execution_id": execution_id, "revision": revision, "plan_order": order, "steps": len(calls)}],
-                head.number,
-                head.hash,
-            )
+            executions.record_planned(held, [planned], head.number, head.hash)
+
+        self.turn.record(write)
         return execution_id
 
     def reserve(self) -> int:

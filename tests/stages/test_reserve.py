@@ -70,8 +70,9 @@ def test_an_expired_plan_is_skipped_and_says_what_it_waited_for(line: Line) -> N
     line.with_policy(Policy(max_fee_per_gas_wei=1))
     execution_id = line.execution("late", {})
     line.reserve()
-    with line.turn.hold() as held:
-        held.tx.exec_driver_sql("UPDATE execution SET expires_at = clock_timestamp()")
+    line.turn.record(
+        lambda held: held.tx.exec_driver_sql("UPDATE execution SET expires_at = clock_timestamp()").rowcount
+    )
     line.reserve()
     state, why = line.state(execution_id)
     assert state == "SKIPPED"

@@ -36,8 +36,7 @@ def test_a_retry_hands_over_the_stored_bytes_again(line: Line) -> None:
     (sent,) = line.devnet.rpc("devnet_submissions")[-1:]
     line.devnet.rpc("anvil_dropTransaction", sent["hash"])
     assert line.broadcast() == 0, "not due yet"
-    with line.turn.hold() as held:
-        held.tx.exec_driver_sql("UPDATE attempt SET resend_at = clock_timestamp()")
+    line.turn.record(lambda held: held.tx.exec_driver_sql("UPDATE attempt SET resend_at = clock_timestamp()").rowcount)
     assert line.broadcast() == 1
     again = line.devnet.rpc("devnet_submissions")[-1]
     assert again["raw"] == sent["raw"] == "0x" + bytes(line.one("SELECT raw FROM attempt")[0]).hex()

@@ -13,7 +13,7 @@ from eth_hash.auto import keccak
 
 from chain.transaction import AccessList, cancel_digest, intent_digest
 
-EPOCH = 1
+EPOCH = 2
 ADDRESS = bytes.fromhex("f39fd6e51aad88f6f4ce6ab8827279cfffb92266")
 PAYEE = bytes.fromhex("70997970c51812dc3a010c7d01b50e0d17dc79c8")
 FIRST_SLOT = datetime(2026, 9, 2, 10, 0, tzinfo=UTC)

@@ -29,7 +29,7 @@ def test_every_table_is_kept_or_known_not_to_be(rows: Rows) -> None:
     found = rows.connection.execute(
         "SELECT relname FROM pg_class WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace"
     )
-    assert {name for (name,) in found} - set(KEPT) == {"worker", "alembic_version"}
+    assert {name for (name,) in found} - set(KEPT) == {"worker", "alembic_version", "clock_guard"}
 
 
 @pytest.mark.parametrize("replication", ["origin", "replica"])
