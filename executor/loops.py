@@ -5,6 +5,7 @@ import threading
 from collections.abc import Callable
 
 from executor import scheduler
+from executor.crashpoints import CrashHook, inert
 from executor.database import Database
 from executor.errors import ExecutorError
 from executor.store import strategies
@@ -13,7 +14,9 @@ log = logging.getLogger("fenced.loops")
 _LONGEST_WAIT_SECONDS = 1.0
 
 
-def schedule_forever(database: Database, stop: threading.Event, wake: Callable[[], None]) -> None:
+def schedule_forever(
+    database: Database, stop: threading.Event, wake: Callable[[], None], crash: CrashHook = inert
+) -> None:
     """Materialise slots when they fall due, until `stop`; `wake` is called when executions were inserted."""
     while not stop.is_set():
         wait = _LONGEST_WAIT_SECONDS
@@ -21,7 +24,7 @@ def schedule_forever(database: Database, stop: threading.Event, wake: Callable[[
             with database.read() as tx:
                 ahead = strategies.seconds_to_next(tx)
             if ahead is not None and ahead <= 0:
-                if scheduler.materialise(database):
+                if scheduler.materialise(database, crash):
                     wake()
                 ahead = 0.05
             if ahead is not None:

@@ -115,6 +115,8 @@ class Tenure:
             self._shunned[lease.account_id] = boottime() + shun_seconds
         with self._database.transaction() as tx:
             leases.release(tx, [lease])
+            self._crash(CrashPoint.LEASE_RETURNING)
+        self._crash(CrashPoint.LEASE_RETURNED)
 
     def set_patience(self, patience: Mapping[int, float]) -> None:
         """Seconds an account must have been free before this worker takes it (P18b)."""
@@ -132,6 +134,8 @@ class Tenure:
             with self._database.transaction() as tx:
                 leases.release(tx, mine)
                 workers.stopped(tx, self._identity.worker_id)
+                self._crash(CrashPoint.LEASE_RELEASING)
+            self._crash(CrashPoint.LEASE_RELEASED)
         except ExecutorError as error:
             log.warning("leases could not be released; they expire", extra={"why": str(error)})
 
@@ -173,6 +177,8 @@ class Tenure:
         with self._database.transaction() as tx:
             renewed = leases.renew(tx, mine, self._ttl)
             standing = leases.standing(tx, mine) if len(renewed) < len(mine) else renewed
+            self._crash(CrashPoint.LEASE_RENEWING)
+        self._crash(CrashPoint.LEASE_RENEWED)
         with self._lock:
             for lease in mine:
                 kept = self._kept.get(lease.account_id)
@@ -195,19 +201,23 @@ class Tenure:
             share = -(-len(self._accounts) // max(1, workers.live(tx, self._ttl))) if free else 0
         if not free:
             return
+        self._crash(CrashPoint.LEASE_SELECTED)
         floors = {account_id: self._floor(account_id) for account_id in free}
         # At least one at a time even above the fair share: a free account is worse than an uneven one.
         most = max(1, share - kept)
         sent = boottime()
         with self._database.transaction() as tx:
             gained = leases.acquire(tx, floors, self._patience, self._identity.name, self._ttl, most)
+            if gained:
+                self._crash(CrashPoint.LEASE_ACQUIRING)
+        if gained:
+            self._crash(CrashPoint.LEASE_ACQUIRED)
         with self._lock:
             for lease in gained:
                 self._kept[lease.account_id] = _Kept(lease, sent + self._trust)
         for lease in gained:
             log.info("lease acquired", extra={"account_id": lease.account_id, "token": lease.token})
         if gained:
-            self._crash(CrashPoint.LEASE_ACQUIRED)
             self._on_gained()
 
     def _watch_forever(self) -> None:

@@ -101,8 +101,15 @@ class Worker:
         """Work until another thread calls `stop`, then end politely."""
         self.tenure = tenure
         threads = [
-            threading.Thread(target=loop, name=loop.__name__, args=(self._database, self._stop, self.wake), daemon=True)
-            for loop in (schedule_forever, listen_forever)
+            threading.Thread(
+                target=schedule_forever,
+                name="schedule",
+                args=(self._database, self._stop, self.wake, self._crash),
+                daemon=True,
+            ),
+            threading.Thread(
+                target=listen_forever, name="listen", args=(self._database, self._stop, self.wake), daemon=True
+            ),
         ]
         tenure.start()
         for thread in threads:

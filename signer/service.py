@@ -27,8 +27,8 @@ from signer.verify import verify
 Account = tuple[int, bytes]
 """Chain id and address."""
 
-CRASH_POINTS = ("signer.journal_committed", "signer.signed", "signer.stored")
-"""What the `crash` hook is called with, in this order."""
+CRASH_POINTS = ("sign.journaling", "sign.journaled", "sign.made", "sign.keeping", "sign.kept")
+"""What the `crash` hook is called with, in this order: orders written, committed, bytes made, written, committed."""
 
 
 @dataclass(slots=True)
@@ -91,14 +91,17 @@ class Signer:
                     return [_stale(fence, newer)] * len(requests)
                 batch = self._decide(connection, fence, requests)
                 _record(connection, fence, batch)
+                if batch.wanted:
+                    self._crash("sign.journaling")
             stored: dict[tuple[int, bytes], tuple[bytes, bytes]] = {}
             if batch.wanted:
-                self._crash("signer.journal_committed")
+                self._crash("sign.journaled")
                 made = self._make(fence, batch.wanted)
-                self._crash("signer.signed")
+                self._crash("sign.made")
                 with connection.begin():
                     stored = journal.store(connection, fence, made)
-                self._crash("signer.stored")
+                    self._crash("sign.keeping")
+                self._crash("sign.kept")
         return [Signed(*stored[item], replayed=False) if isinstance(item, tuple) else item for item in batch.answers]
 
     def raise_fence(self, fence: Fence) -> None:

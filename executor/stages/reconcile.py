@@ -31,6 +31,7 @@ def run(turn: Turn, client: ChainClient, signer: Signer) -> str | None:
         Unavailable: no endpoint answers; nothing was concluded.
     """
     signer.raise_fence(turn.fence)
+    turn.crash(CrashPoint.RECONCILE_FENCED)
     account = turn.account
     genesis = client.check_identity()
     with turn.database.read() as tx:
@@ -44,6 +45,7 @@ def run(turn: Turn, client: ChainClient, signer: Signer) -> str | None:
     view = client.view(account.address)
     entries = signer.journal(account.chain_id, account.address, since)
     ground = _ground(current, genesis, client, view, witness, bound, entries)
+    turn.crash(CrashPoint.RECONCILE_SEEN)
     if ground is None and current.first_nonce is None and view.nonce_pending != view.nonce_latest:
         return _wait(
             turn,
@@ -52,6 +54,7 @@ def run(turn: Turn, client: ChainClient, signer: Signer) -> str | None:
     if ground is not None:
         with turn.database.transaction() as tx:
             accounts.halt(tx, account.account_id, ground)
+        turn.crash(CrashPoint.RECONCILE_HALTED)
     else:
         _close_foreign(turn, client, view, entries)
 
@@ -143,6 +146,7 @@ def _close_foreign(turn: Turn, client: ChainClient, view: ChainView, entries: Se
                     f"nonce {nonce.nonce} was used by our own intent under the unknown hash 0x{found.hash.hex()}",
                 )
             return
+        turn.crash(CrashPoint.RECONCILE_FOREIGN_SEEN)
         _record_foreign(turn, nonce.nonce, found.hash if found else None, view.final, witnesses)
 
 
@@ -155,6 +159,7 @@ def _record_foreign(turn: Turn, nonce: int, spent_by: bytes | None, final: Block
         executions.end_settled(held, [execution_id])
 
     turn.record(write)
+    turn.crash(CrashPoint.RECONCILE_FOREIGN_CLOSED)
 
 
 def _is_ours(turn: Turn, nonce: Unseen, to: bytes | None, value_wei: int, data: bytes, access_list: AccessList) -> bool:
