@@ -5,6 +5,7 @@ import threading
 from collections.abc import Callable
 
 from executor import scheduler
+from executor.clock_guard import ClockGuard
 from executor.database import Database
 from executor.errors import ExecutorError
 from executor.store import strategies
@@ -13,18 +14,22 @@ log = logging.getLogger("fenced.loops")
 _LONGEST_WAIT_SECONDS = 1.0
 
 
-def schedule_forever(database: Database, stop: threading.Event, wake: Callable[[], None]) -> None:
-    """Materialise slots when they fall due, until `stop`; `wake` is called when executions were inserted."""
+def schedule_forever(database: Database, stop: threading.Event, wake: Callable[[], None], clock: ClockGuard) -> None:
+    """Materialise slots when they fall due, until `stop`; `wake` is called when executions were inserted.
+
+    While the database's clock is in doubt no slot is looked at.
+    """
     while not stop.is_set():
         wait = _LONGEST_WAIT_SECONDS
         try:
             with database.read() as tx:
                 ahead = strategies.seconds_to_next(tx)
-            if ahead is not None and ahead <= 0:
-                if scheduler.materialise(database):
-                    wake()
-                ahead = 0.05
-            if ahead is not None:
+            now = clock.look(database)
+            if now is not None and ahead is not None:
+                if ahead <= 0:
+                    if scheduler.materialise(database, now):
+                        wake()
+                    ahead = 0.05
                 wait = min(wait, max(0.005, ahead))
         except ExecutorError as error:
             log.warning("slots could not be looked at", extra={"why": str(error)})

@@ -101,8 +101,11 @@ class Worker:
         """Work until another thread calls `stop`, then end politely."""
         self.tenure = tenure
         threads = [
-            threading.Thread(target=loop, name=loop.__name__, args=(self._database, self._stop, self.wake), daemon=True)
-            for loop in (schedule_forever, listen_forever)
+            threading.Thread(target=loop, name=name, args=(self._database, self._stop, self.wake), daemon=True)
+            for name, loop in (
+                ("schedule", partial(schedule_forever, clock=tenure.clock)),
+                ("listen", listen_forever),
+            )
         ]
         tenure.start()
         for thread in threads:
@@ -159,7 +162,8 @@ class Worker:
             return
         with self._database.read() as tx:
             work = set(accounts.with_work(tx, list(held)))
-            to_plan = executions.select_to_plan(tx, list(held))
+            # Deadlines are the database's clock: while that is in doubt nothing may end by them.
+            to_plan = executions.select_to_plan(tx, list(held)) if tenure.clock.is_trusted else []
         for account_id, lease in held.items():
             desk = self._desks[account_id]
             if account_id not in work and desk.progress.token == lease.token:
@@ -217,6 +221,7 @@ class Worker:
                     self._senders,
                     has_requests,
                     lambda: tenure.is_trusted(lease),
+                    lambda: tenure.clock.is_trusted,
                 )
         except Exception as error:  # noqa: BLE001  (a tick's failure is told and the next tick looks again)
             self._failed(lease, "tick", error)
