@@ -3,8 +3,10 @@
 import logging
 import threading
 from collections.abc import Callable
+from functools import partial
 
 from executor import scheduler
+from executor.clock_guard import ClockGuard
 from executor.crashpoints import CrashHook, inert
 from executor.database import Database, Unheard, repeat
 from executor.errors import ExecutorError
@@ -18,19 +20,23 @@ LONG_SECONDS = 5.0
 
 
 def schedule_forever(
-    database: Database, stop: threading.Event, wake: Callable[[], None], crash: CrashHook = inert
+    database: Database, stop: threading.Event, wake: Callable[[], None], clock: ClockGuard, crash: CrashHook = inert
 ) -> None:
-    """Materialise slots when they fall due, until `stop`; `wake` is called when executions were inserted."""
+    """Materialise slots when they fall due, until `stop`; `wake` is called when executions were inserted.
+
+    While the database's clock is in doubt no slot is looked at.
+    """
     while not stop.is_set():
         wait = _LONGEST_WAIT_SECONDS
         try:
             with database.read() as tx:
                 ahead = strategies.seconds_to_next(tx)
-            if ahead is not None and ahead <= 0:
-                if repeat(lambda: scheduler.materialise(database, crash)):
-                    wake()
-                ahead = 0.05
-            if ahead is not None:
+            now = clock.look(database)
+            if now is not None and ahead is not None:
+                if ahead <= 0:
+                    if repeat(partial(scheduler.materialise, database, now, crash)):
+                        wake()
+                    ahead = 0.05
                 wait = min(wait, max(0.005, ahead))
         except ExecutorError as error:
             log.warning("slots could not be looked at", extra={"why": str(error)})

@@ -40,10 +40,12 @@ def tick(
     senders: Executor,
     has_requests: bool,
     may_go_on: Callable[[], bool],
+    may_begin: Callable[[], bool],
 ) -> None:
     """Do what can be done for the account now.
 
     `senders` runs the hand-over beside the rest. `may_go_on` is asked between stages: without trust in the lease nothing new is begun.
+    `may_begin` tells whether the database's clock is believed: without, nothing is reserved or ends by its deadline.
 
     Raises:
         FenceRefused, StaleFence: the lease has passed to another holder.
@@ -82,7 +84,7 @@ def tick(
         # What the round before has signed goes out while this one reserves and signs: the wait for the node is free.
         sending = senders.submit(broadcast.run, turn, client, halted)
         try:
-            moved = 0 if halted else reserve.run(turn, client, view)
+            moved = 0 if halted or not may_begin() else reserve.run(turn, client, view)
             # After a rewind not even a cancel is signed: it could kill a payment whose row is lost (P16).
             if may_go_on() and not state.is_rewound:
                 moved += sign.run(turn, signer, view, halted)

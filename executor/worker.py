@@ -102,18 +102,12 @@ class Worker:
         """Work until another thread calls `stop`, then end politely."""
         self.tenure = tenure
         threads = [
-            threading.Thread(
-                target=schedule_forever,
-                name="schedule",
-                args=(self._database, self._stop, self.wake, self._crash),
-                daemon=True,
-            ),
-            threading.Thread(
-                target=listen_forever, name="listen", args=(self._database, self._stop, self.wake), daemon=True
-            ),
-            threading.Thread(
-                target=tell_locks_forever, name="locks", args=(self._database, self._stop, self.wake), daemon=True
-            ),
+            threading.Thread(target=loop, name=name, args=(self._database, self._stop, self.wake), daemon=True)
+            for name, loop in (
+                ("schedule", partial(schedule_forever, clock=tenure.clock, crash=self._crash)),
+                ("listen", listen_forever),
+                ("locks", tell_locks_forever),
+            )
         ]
         tenure.start()
         for thread in threads:
@@ -170,7 +164,8 @@ class Worker:
             return
         with self._database.read() as tx:
             work = set(accounts.with_work(tx, list(held)))
-            to_plan = executions.select_to_plan(tx, list(held))
+            # Deadlines are the database's clock: while that is in doubt nothing may end by them.
+            to_plan = executions.select_to_plan(tx, list(held)) if tenure.clock.is_trusted else []
         for account_id, lease in held.items():
             desk = self._desks[account_id]
             if account_id not in work and desk.progress.token == lease.token:
@@ -228,6 +223,7 @@ class Worker:
                     self._senders,
                     has_requests,
                     lambda: tenure.is_trusted(lease),
+                    lambda: tenure.clock.is_trusted,
                 )
         except Exception as error:  # noqa: BLE001  (a tick's failure is told and the next tick looks again)
             self._failed(lease, "tick", error)
