@@ -105,11 +105,17 @@ _STEP = timedelta(seconds=1)
 
 @dataclass(slots=True)
 class _Writer:
-    """What one generation of one account wrote: between which ids of history, until when."""
+    """What one generation of one account wrote: between which ids of history, from when until when."""
 
     low: int
     high: int
+    first: datetime
     last: datetime
+
+    def widen(self, row: Mapping[str, Any]) -> None:
+        """Take in what it wrote elsewhere."""
+        self.low, self.high = min(self.low, row["low"]), max(self.high, row["high"])
+        self.first, self.last = min(self.first, row["first"]), max(self.last, row["last"])
 
 
 def check_history(reader: Reader, findings: Findings) -> None:
@@ -133,14 +139,14 @@ def check_history(reader: Reader, findings: Findings) -> None:
             latest = max(row["last"] for row in here)
             fell = fell or latest > now + _STEP
             for row in here:
-                one = writers.setdefault(
-                    (row["account_id"], row["token"]), _Writer(row["low"], row["high"], row["last"])
-                )
-                one.low, one.high, one.last = (
-                    min(one.low, row["low"]),
-                    max(one.high, row["high"]),
-                    max(one.last, row["last"]),
-                )
+                one = _Writer(row["low"], row["high"], row["first"], row["last"])
+                writers.setdefault((row["account_id"], row["token"]), one).widen(row)
+    fell = fell or any(
+        before[0] == after[0]
+        and writers[after].low > writers[before].high
+        and writers[after].first < writers[before].last
+        for before, after in itertools.pairwise(sorted(writers))
+    )
     if fell:
         findings.notices.append("the database's clock went back at some time: times in the rows prove no order.")
         findings.not_checked.append(
