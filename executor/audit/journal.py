@@ -18,6 +18,8 @@ _CHECKS = (
           FROM signer.binding b JOIN account a ON (a.chain_id, a.address) = (b.chain_id, b.address)
           LEFT JOIN nonce_reservation r ON (r.account_id, r.nonce) = (a.account_id, b.nonce)
          WHERE (r.execution_id, r.step) IS DISTINCT FROM (b.execution_id, b.step)
+           AND NOT EXISTS (SELECT 1 FROM acknowledged_nonce k WHERE (k.account_id, k.nonce) = (a.account_id, b.nonce))
+           AND b.nonce >= coalesce(a.first_nonce, 0)
         """,
     ),
     Check(

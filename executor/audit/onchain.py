@@ -11,7 +11,8 @@ from executor.errors import Unreachable
 
 _ACCOUNT = """
 SELECT a.account_id, a.name, a.address, a.first_nonce, a.state, a.attention, count(r.nonce) AS reserved,
-       max(r.nonce) FILTER (WHERE r.state = 'CLOSED') AS closed, count(*) FILTER (WHERE r.closed_as = 'foreign') AS others
+       max(r.nonce) FILTER (WHERE r.state = 'CLOSED') AS closed, count(*) FILTER (WHERE r.closed_as = 'foreign') AS others,
+       (SELECT count(*) FROM acknowledged_nonce k WHERE k.account_id = :account) AS acknowledged
   FROM account a LEFT JOIN nonce_reservation r USING (account_id) WHERE account_id = :account
  GROUP BY a.account_id, a.name, a.address, a.first_nonce, a.state, a.attention
 """
@@ -55,8 +56,8 @@ def _count_nonces(row: Mapping[str, Any], latest: int, mined: int, findings: Fin
         **row,
         "latest": latest,
         "mined": mined,
-        "outside": used - mined - row["others"],
-        "above": used - row["reserved"],
+        "outside": used - mined - row["others"] - row["acknowledged"],
+        "above": used - row["reserved"] - row["acknowledged"],
     }
     if told["outside"] <= 0:
         return

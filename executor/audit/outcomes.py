@@ -7,7 +7,8 @@ _ARROWS = {
         ('', 'PENDING'), ('', 'SKIPPED'),
         ('PENDING', 'PLANNED'), ('PENDING', 'SKIPPED'), ('PENDING', 'FAILED'), ('PENDING', 'CANCELLED'), ('PENDING', 'PARKED'),
         ('PLANNED', 'RUNNING'), ('PLANNED', 'SKIPPED'), ('PLANNED', 'FAILED'), ('PLANNED', 'CANCELLED'), ('PLANNED', 'PARKED'),
-        ('RUNNING', 'SUCCEEDED'), ('RUNNING', 'PARTIAL'), ('RUNNING', 'REVERTED'), ('RUNNING', 'CANCELLED'), ('RUNNING', 'PARKED')
+        ('RUNNING', 'SUCCEEDED'), ('RUNNING', 'PARTIAL'), ('RUNNING', 'REVERTED'), ('RUNNING', 'CANCELLED'), ('RUNNING', 'PARKED'),
+        ('PARKED', 'PENDING'), ('PARKED', 'PLANNED'), ('PARKED', 'SKIPPED'), ('PARKED', 'PARTIAL'), ('PARKED', 'REVERTED'), ('PARKED', 'CANCELLED')
         """,
     "attempt": """
         ('', 'DRAFT'), ('DRAFT', 'SIGNED'), ('DRAFT', 'REFUSED'), ('DRAFT', 'SUPERSEDED'), ('SIGNED', 'SENT'),
@@ -41,7 +42,7 @@ EXECUTIONS = (
         "execution {execution_id} is {state}, but {why}",
         """
         WITH tally AS (
-          SELECT e.execution_id, e.state, e.steps, e.steps_effective, e.plan_order, count(r.nonce) AS reserved,
+          SELECT e.execution_id, e.state, e.steps, e.steps_effective, e.plan_order, e.resolution IS NOT NULL AS resolved, count(r.nonce) AS reserved,
                  count(*) FILTER (WHERE r.state = 'OPEN') AS open,
                  count(*) FILTER (WHERE r.closed_as = 'foreign') AS others,
                  count(*) FILTER (WHERE a.kind <> 'CANCEL' AND c.status = 1) AS effective,
@@ -51,9 +52,9 @@ EXECUTIONS = (
             LEFT JOIN attempt a ON (a.account_id, a.nonce, a.seq) = (r.account_id, r.nonce, r.closed_seq)
             LEFT JOIN receipt c ON (c.account_id, c.nonce, c.seq) = (a.account_id, a.nonce, a.seq) AND c.orphaned_at IS NULL
            WHERE {range e.execution_id} AND e.state NOT IN ('PENDING', 'PLANNED', 'RUNNING', 'PARKED')
-           GROUP BY e.execution_id, e.state, e.steps, e.steps_effective, e.plan_order),
+           GROUP BY e.execution_id, e.state, e.steps, e.steps_effective, e.plan_order, e.resolution),
         ruled AS (
-          SELECT *, CASE WHEN reserved = 0 AND paid = 0 THEN NULL WHEN others > 0 THEN 'PARKED'
+          SELECT *, CASE WHEN reserved = 0 AND paid = 0 THEN NULL WHEN others > 0 AND NOT resolved THEN 'PARKED'
                          WHEN effective + paid = steps THEN 'SUCCEEDED' WHEN effective > 0 THEN 'PARTIAL'
                          WHEN reverted > 0 THEN 'REVERTED' ELSE 'CANCELLED' END AS ending FROM tally),
         judged AS (

@@ -27,8 +27,17 @@ ACCOUNT = (
         """
         SELECT name AS account, before + 1 AS low, nonce - 1 AS high, nonce FROM (
           SELECT a.name, r.nonce, coalesce(lag(r.nonce) OVER (ORDER BY r.nonce), a.first_nonce - 1) AS before
-            FROM nonce_reservation r JOIN account a USING (account_id) WHERE account_id = :account) numbered
+            FROM (SELECT account_id, nonce FROM nonce_reservation UNION ALL SELECT account_id, nonce FROM acknowledged_nonce) r
+            JOIN account a USING (account_id) WHERE account_id = :account) numbered
          WHERE nonce > before + 1
+        """,
+    ),
+    Check(
+        "G2",
+        "nonce {nonce} of account {account} is acknowledged as used by others and belongs to step {step} of {execution_id} too",
+        """
+        SELECT a.name AS account, k.nonce, r.execution_id, r.step FROM acknowledged_nonce k
+          JOIN nonce_reservation r USING (account_id, nonce) JOIN account a USING (account_id) WHERE account_id = :account
         """,
     ),
     Check(

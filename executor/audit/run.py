@@ -22,7 +22,8 @@ SELECT (SELECT count(*) FROM account) AS accounts,
 _HOLES = """
 SELECT coalesce(sum(nonce - before - 1), 0) AS holes FROM (
   SELECT r.nonce, coalesce(lag(r.nonce) OVER (PARTITION BY r.account_id ORDER BY r.nonce), a.first_nonce - 1) AS before
-    FROM nonce_reservation r JOIN account a USING (account_id)) numbered WHERE nonce > before + 1
+    FROM (SELECT account_id, nonce FROM nonce_reservation UNION ALL SELECT account_id, nonce FROM acknowledged_nonce) r
+    JOIN account a USING (account_id)) numbered WHERE nonce > before + 1
 """
 _GROUPS = {
     "executions_by_state": "SELECT state AS key, count(*) AS found FROM execution GROUP BY state ORDER BY state",
