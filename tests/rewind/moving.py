@@ -8,7 +8,7 @@ from typing import Any
 import psycopg
 from psycopg.rows import dict_row
 
-from executor import operations
+from executor import operations, triggering
 from executor.audit import audit
 from executor.store.operations import Answer
 from tests.rewind.servers import Address, Cluster
@@ -70,6 +70,14 @@ class MovingService(Service):
     def resolve(self, execution_id: str, paid: bytes | None = None, why: str = "looked at the chain") -> Answer:
         """`fenced resolve`: the holder's answer."""
         return self._answer(operations.ask_resolve(self.database, execution_id, paid, why, "operator@desk"))
+
+    def block_number(self) -> int:
+        """The node's head."""
+        return int(self.node.rpc("eth_blockNumber"), 16)
+
+    def trigger_slot(self, strategy: str, slot: str) -> str:
+        """`fenced trigger --slot`: the execution id."""
+        return triggering.trigger(self.database, strategy, slot=slot).execution_id
 
     def _answer(self, asked: operations.Asked) -> Answer:
         assert asked.request_id is not None, asked.said
