@@ -104,7 +104,7 @@ WITH tally AS (
 done AS (SELECT *, CASE WHEN foreign_uses > 0 THEN 'PARKED' WHEN effective + paid = steps THEN 'SUCCEEDED' WHEN effective > 0 THEN 'PARTIAL'
                         WHEN reverted > 0 THEN 'REVERTED' ELSE 'CANCELLED' END AS ending
            FROM tally WHERE open = 0 AND (reserved + paid = steps OR (plan_order <> 'together' AND dead > 0) OR stopped_at IS NOT NULL))
-UPDATE execution e SET state = d.ending, steps_effective = d.effective, evidence = d.evidence,
+UPDATE execution e SET state = d.ending, steps_effective = d.effective, evidence = coalesce(d.evidence, e.evidence),
        reason = CASE d.ending WHEN 'PARKED' THEN 'a nonce of it was used by a transaction that is not ours'
                               WHEN 'REVERTED' THEN 'the transaction reverted on chain'
                               WHEN 'SUCCEEDED' THEN NULL ELSE CASE WHEN d.stopped_at IS NOT NULL THEN d.stopped_why END END,
