@@ -58,6 +58,7 @@ def tick(
             None,
             False,
         )
+    _halt_if_moved(turn)
     due = boottime() - progress.reconciled_at >= (_RECONCILE_SECONDS if progress.blocked is None else 2.0)
     if due or has_requests:
         progress.blocked = reconcile.run(turn, client, signer)
@@ -77,7 +78,7 @@ def tick(
             progress.reconciled_at = float("-inf")  # which halts the account
         raise
     _settle(turn, client, view, progress)
-    halted = state.state == "halted"
+    halted = state.state == "halted" or state.is_rewound
     for _ in range(_ROUNDS):
         if not may_go_on():
             return
@@ -94,6 +95,17 @@ def tick(
         SENT.labels(turn.account.name).inc(sent)
         if moved + sent == 0:
             return
+
+
+def _halt_if_moved(turn: Turn) -> None:
+    """A restored, promoted or copied database is noticed without asking the chain, which may not answer (P13)."""
+    with turn.database.read() as tx:
+        state = accounts.get(tx, turn.account.account_id)
+    if state.is_rewound and state.state != "halted":
+        with turn.database.transaction() as tx:
+            halted = accounts.halt_moved(tx, [turn.account.account_id])
+        for name, why in halted:
+            log.critical("account halted", extra={"account": name, "why": why})
 
 
 def _settle(turn: Turn, client: ChainClient, view: ChainView, progress: Progress) -> None:

@@ -13,6 +13,7 @@ SELECT name, account_id, schedule, every_seconds, timezone, misfire, overlap, st
        high_water_mark, tzdata_version, CAST(:now AS timestamptz) AS now
   FROM strategy
  WHERE next_due_at <= :now AND paused_at IS NULL AND retired_at IS NULL
+   AND NOT (SELECT is_moved(a.timeline, a.system_identifier) FROM account a WHERE a.account_id = strategy.account_id)
  ORDER BY next_due_at LIMIT :most FOR NO KEY UPDATE SKIP LOCKED
 """)
 _ADVANCE = text("""

@@ -95,7 +95,10 @@ def _unseen(b: Build, s: State, w: int) -> Iterator[Step]:
         if (tx.payload, tx.variant) in own:
             continue
         foreign = Step(
-            w, "reconcile.seen", f"nonce {row.nonce} went to a stranger", rules.move(s, w, ("foreign", row.nonce, row.owner))
+            w,
+            "reconcile.seen",
+            f"nonce {row.nonce} went to a stranger",
+            rules.move(s, w, ("foreign", row.nonce, row.owner)),
         )
         if b.foreign_evidence == "journal" and b.journal and any(tx in e.signed for e in s.journal):
             continue
@@ -120,5 +123,3 @@ def record_foreign(b: Build, c: Scenario, s: State, w: int) -> Iterator[Step]:
     e = s.rows[i].owner % 100 // 10
     after = rules.close(b, idle, i, -1, BY_FOREIGN, steps=c.executions[e], in_order=c.in_order)
     yield Step(w, "reconcile.recorded", f"nonce {nonce} is closed as foreign", after, broken)
-
-

@@ -67,7 +67,9 @@ def is_stored(s: State, tx: Tx) -> bool:
     for nonce, _, _, attempts in s.rows:
         if nonce == tx.nonce:
             for payload, variant, status in attempts:
-                if (payload, variant) == (tx.payload, tx.variant) and (status in HAS_BYTES or status in (FINAL, SUPERSEDED)):
+                if (payload, variant) == (tx.payload, tx.variant) and (
+                    status in HAS_BYTES or status in (FINAL, SUPERSEDED)
+                ):
                     return True
     return False
 
@@ -169,5 +171,3 @@ def end_settled(b: Build, s: State, e: int, steps: int, in_order: bool) -> State
     if took_effect:
         return end_as(s, e, PARTIAL)
     return end_as(s, e, REVERTED if REVERT in closed else CANCELLED)
-
-
