@@ -6,7 +6,7 @@ from concurrent.futures import Executor, wait
 from dataclasses import dataclass, field
 
 from chain.client import ChainClient
-from chain.errors import RpcError, WrongChain
+from chain.errors import RpcError
 from chain.types import ChainView
 from executor.clock import boottime
 from executor.stages import broadcast, confirm, finalize, reconcile, reserve, sign
@@ -71,12 +71,7 @@ def tick(
         state = accounts.get(tx, turn.account.account_id)
     if state.first_nonce is None:
         return
-    try:
-        view = client.view(turn.account.address)
-    except WrongChain:
-        if progress.blocked is None:
-            progress.reconciled_at = float("-inf")  # which halts the account
-        raise
+    view = client.view(turn.account.address)
     _settle(turn, client, view, progress)
     halted = state.state == "halted" or state.is_rewound
     for _ in range(_ROUNDS):

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from chain.client import ChainClient
-from chain.errors import ChainError
+from chain.errors import ChainError, Inconsistent, WrongChain
 from executor import pipeline
 from executor.clock import boottime
 from executor.crashpoints import CrashHook
@@ -258,6 +258,9 @@ class Worker:
         """Tell a failure; losing the fence is evidence worth a row, and the lease is dropped."""
         FAILURES.labels(type(error).__name__).inc()
         fields = {"account_id": lease.account_id, "token": lease.token, "stage": stage, "why": str(error)}
+        desk = self._desks[lease.account_id]
+        if isinstance(error, WrongChain | Inconsistent) and desk.progress.blocked is None:
+            desk.progress = pipeline.Progress()  # so that everything is compared now, which halts the account (P15)
         if isinstance(error, FenceRefused | StaleFence):
             constraint = error.constraint if isinstance(error, FenceRefused) else "signer_fence"
             detail = error.detail if isinstance(error, FenceRefused) else str(error)

@@ -174,6 +174,11 @@ class Service:
         with self._lock:
             return self._connection.execute(sql, parameters).fetchall()  # type: ignore[arg-type,return-value]
 
+    def execute(self, sql: str) -> None:
+        """A statement without rows."""
+        with self._lock:
+            self._connection.execute(sql)  # type: ignore[arg-type]  # only literal text is well typed
+
     def value(self, sql: str, *parameters: object) -> Any:
         """The first value of the first row, None without one."""
         found = self.rows(sql, *parameters)
