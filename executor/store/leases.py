@@ -8,13 +8,15 @@ from executor.database import Rows, Tx
 from executor.records import Lease
 
 _FLOORS = Rows(account_id="int", floor="bigint", free_for="float8")
+# An account whose row a stranger has locked is passed over: the foreign key of its new generation would wait for it, and
+# all the others with it [B97].
 _ACQUIRE = text(f"""
 WITH wanted AS (SELECT * FROM {_FLOORS.sql}),
 free AS (
-  SELECT l.account_id FROM lease l JOIN wanted w USING (account_id)
+  SELECT l.account_id FROM lease l JOIN account a USING (account_id) JOIN wanted w USING (account_id)
    WHERE l.expires_at <= (SELECT clock_timestamp()) - make_interval(secs => w.free_for)
      AND (SELECT i.system_identifier = c.system_identifier::text FROM installation i, pg_control_system() c)
-   ORDER BY l.account_id LIMIT :most FOR UPDATE OF l SKIP LOCKED),
+   ORDER BY l.account_id LIMIT :most FOR UPDATE OF l SKIP LOCKED FOR KEY SHARE OF a SKIP LOCKED),
 taken AS (
   UPDATE lease l SET token = 1 + greatest(l.token, a.fence, w.floor), lease_id = gen_random_uuid(), holder = :holder,
          acquired_at = clock_timestamp(), renewed_at = clock_timestamp(),

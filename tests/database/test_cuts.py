@@ -147,4 +147,3 @@ def test_a_trigger_whose_commit_is_unknown_says_so_and_asking_again_is_one_run(
         assert triggering.trigger(database, "rent", key="one").recorded == (side == "before")
         assert service.value("SELECT count(*) FROM execution") == 1
         database.close()
-

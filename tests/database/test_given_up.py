@@ -1,12 +1,14 @@
 """The database gives transactions up: serialization failures, deadlocks, timeouts. Only the transaction is tried again [B99]."""
 
+import contextlib
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+from sqlalchemy.exc import DBAPIError
 
-from executor import operations, registration, triggering
+from executor import operations, registration
 from executor.database import Busy, CommitUnknown, Database
 from tests.support.devnet import NodeProcess
 from tests.support.postgres import plain_connection
@@ -93,7 +95,9 @@ def test_apply_is_tried_again_too(service: Service) -> None:
     service.pays("wages")
     service.config_file.write_text("\n\n".join(service._sections) + "\n")
     plant(service, "strategy", raising("40P01"))
-    assert [change.name for change in registration.apply(service.database, service.config()) if change.done] == ["wages"]
+    assert [change.name for change in registration.apply(service.database, service.config()) if change.done] == [
+        "wages"
+    ]
 
 
 def test_a_serialization_failure_at_commit_is_given_up_and_not_unknown(database_url: str) -> None:
@@ -117,9 +121,9 @@ def test_a_serialization_failure_at_commit_is_given_up_and_not_unknown(database_
 
 def test_a_statement_that_failed_and_was_passed_over_commits_nothing(database_url: str) -> None:
     database = Database(database_url, "test")
-    with pytest.raises(CommitUnknown, match="a failed statement was passed over"), database.transaction() as tx:
-        with pytest.raises(Exception, match="division by zero"):
-            tx.exec_driver_sql("SELECT 1 / 0")
+    passed_over = pytest.raises(CommitUnknown, match="a failed statement was passed over")
+    with passed_over, database.transaction() as tx, contextlib.suppress(DBAPIError):
+        tx.exec_driver_sql("SELECT 1 / 0")
     database.close()
 
 
@@ -144,7 +148,7 @@ def test_a_role_with_a_short_idle_limit_is_told_and_loses_nothing(service: Servi
     service.wait_held_by("only")
     execution = service.trigger("rent", "one")
     worker.wait_frozen()
-    ended = "SELECT count(*) FROM pg_stat_activity WHERE state LIKE 'idle in transaction%%' AND datname = current_database()"
+    ended = "SELECT count(*) FROM pg_stat_activity WHERE state = 'idle in transaction' AND datname = current_database()"
     service.wait(lambda: service.value(ended) == 0, "the server has ended the frozen transaction")
     worker.resume()
     service.assert_paid_once(execution, to)

@@ -22,7 +22,9 @@ def run(own_server: OwnServer, node: NodeProcess, directory: Path, executions: i
         service.register()
         service.start_worker("first")
         service.start_worker("second")
-        service.wait(lambda: service.value("SELECT count(*) FROM lease WHERE holder IS NOT NULL") == 4, "leases are held")
+        service.wait(
+            lambda: service.value("SELECT count(*) FROM lease WHERE holder IS NOT NULL") == 4, "leases are held"
+        )
         for number in range(executions):
             service.trigger(f"rent-{names[number % 4]}", f"n{number}")
         for crash in range(1, restarts + 1):

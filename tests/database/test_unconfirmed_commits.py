@@ -84,12 +84,15 @@ def test_nothing_goes_out_before_a_clean_commit(
 def test_a_lease_whose_acquisition_warned_is_not_worked_under(own_server: OwnServer, service: Service) -> None:
     to = service.pays("rent")
     service.register()
-    execute(service, """
+    execute(
+        service,
+        """
         CREATE FUNCTION warn() RETURNS trigger LANGUAGE plpgsql AS
           $$ BEGIN RAISE WARNING 'canceling wait for synchronous replication'; RETURN NULL; END $$;
         CREATE CONSTRAINT TRIGGER warn AFTER INSERT ON lease_generation DEFERRABLE INITIALLY DEFERRED
           FOR EACH ROW EXECUTE FUNCTION warn();
-    """)
+    """,
+    )
     execution = service.trigger("rent", "one")
     worker = service.start_worker("only")
     service.wait(lambda: worker.log.count(_LEASES_DROPPED) >= 2, "acquisitions are unknown")
@@ -118,7 +121,9 @@ def test_a_trigger_that_was_not_confirmed_says_so(
     asking = threading.Thread(target=ask)
     asking.start()
     canceller.cancel_until(lambda: not asking.is_alive(), _PATIENCE_SECONDS, "the trigger returns")
-    assert said == ["a COMMIT came back with a warning: canceling wait for synchronous replication due to user request."]
+    assert said == [
+        "a COMMIT came back with a warning: canceling wait for synchronous replication due to user request."
+    ]
 
     own_server.configure(synchronous_standby_names="")
     assert not triggering.trigger(service.database, "rent", key="one").recorded

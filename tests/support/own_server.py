@@ -104,5 +104,3 @@ class Canceller:
 
     def close(self) -> None:
         self._connection.close()
-
-
