@@ -16,7 +16,7 @@ from executor.config import ChainConfig, Config
 from executor.database import EPOCH, Database
 from executor.errors import ExecutorError
 from executor.reports import WORKER_SECONDS
-from executor.store import reports
+from executor.store import reports, sessions
 from executor.store.reports import ServerReport, StandbyReport
 from executor.timezones import tzdata_version
 from signer import secretfile
@@ -26,6 +26,8 @@ Verdict = Literal["ok", "warn", "bad", "unknown"]
 PACKAGES: Final = ("chain", "signer", "executor", "devnet")
 OLDEST_SERVER: Final = 150_000
 CLOCK_SECONDS: Final = 2.0
+LONG_SECONDS: Final = 5.0
+"""How old a transaction that holds rows must be to be told; no transaction of ours is ever that old."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,6 +149,7 @@ def _database(config: Config, url: str) -> Iterator[Check]:
         with database.read() as tx:
             server = reports.server(tx, max(config.worker.lease_seconds, WORKER_SECONDS))
             ended = datetime.now(UTC)
+            holders = sessions.holders(tx, LONG_SECONDS)
             accounts = [] if server.in_recovery else reports.accounts(tx)
             names, standbys = reports.standbys(tx)
     except ExecutorError as error:
@@ -154,6 +157,7 @@ def _database(config: Config, url: str) -> Iterator[Check]:
         return
     finally:
         database.close()
+    yield from _between(database.is_pooled, holders)
     yield from _server(config, server)
     yield _clock(server.now, begun, ended)
     moved = [account for account in accounts if account.moved_why is not None]
@@ -172,6 +176,15 @@ def _database(config: Config, url: str) -> Iterator[Check]:
     yield Check(
         "workers", "ok" if alive else "warn", f"{alive} alive" if alive else "none is alive; start one with fenced run"
     )
+
+
+def _between(is_pooled: bool, holders: Sequence[sessions.Holder]) -> Iterator[Check]:
+    """What stands between us and our rows: a pooler, or somebody's open transaction."""
+    if is_pooled:
+        what = "in between: prepared statements are off, and workers poll instead of hearing NOTIFY; both are fine"
+        yield Check("connection pooler", "ok", what)
+    for holder in holders:
+        yield Check("locks", "warn", holder.told)
 
 
 def _server(config: Config, server: ServerReport) -> Iterator[Check]:
