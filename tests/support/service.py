@@ -128,10 +128,18 @@ class Service:
         ]
         self._sections.append("\n".join(lines))
 
-    def pays(self, name: str, *, value: int = ETHER // 100, once: str | None = None, account: str = "treasury") -> str:
-        """A strategy that pays `value` to an address of its own, which is returned."""
+    def pays(
+        self,
+        name: str,
+        *,
+        value: int = ETHER // 100,
+        once: str | None = None,
+        account: str = "treasury",
+        **settings: str | int,
+    ) -> str:
+        """A strategy that pays `value` to an address of its own, which is returned; `settings` as for `strategy`."""
         to = fresh_address()
-        self.strategy(name, f"return Call({to!r}, {value}, once={once!r})", account=account)
+        self.strategy(name, f"return Call({to!r}, {value}, once={once!r})", account=account, **settings)
         return to
 
     def register(self) -> None:
