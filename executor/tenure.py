@@ -15,7 +15,7 @@ from uuid import UUID
 from executor.clock import boottime
 from executor.clock_guard import ClockGuard
 from executor.crashpoints import CrashHook, CrashPoint
-from executor.database import CommitUnknown, Database
+from executor.database import CommitUnknown, Database, Tx
 from executor.errors import ExecutorError
 from executor.records import Lease
 from executor.store import leases, workers
@@ -118,8 +118,13 @@ class Tenure:
                 return
             del self._kept[lease.account_id]
             self._shunned[lease.account_id] = boottime() + shun_seconds
-        with self._database.transaction() as tx:
+
+        def write(tx: Tx) -> None:
             leases.release(tx, [lease])
+            self._crash(CrashPoint.LEASE_RETURNING)
+
+        self._database.write(write)
+        self._crash(CrashPoint.LEASE_RETURNED)
 
     def set_patience(self, patience: Mapping[int, float]) -> None:
         """Seconds an account must have been free before this worker takes it (P18b)."""
@@ -133,10 +138,15 @@ class Tenure:
         with self._lock:
             mine = [kept.lease for kept in self._kept.values()]
             self._kept.clear()
+
+        def write(tx: Tx) -> None:
+            leases.release(tx, mine)
+            workers.stopped(tx, self._identity.worker_id)
+            self._crash(CrashPoint.LEASE_RELEASING)
+
         try:
-            with self._database.transaction() as tx:
-                leases.release(tx, mine)
-                workers.stopped(tx, self._identity.worker_id)
+            self._database.write(write)
+            self._crash(CrashPoint.LEASE_RELEASED)
         except ExecutorError as error:
             log.warning("leases could not be released; they expire", extra={"why": str(error)})
 
@@ -161,8 +171,8 @@ class Tenure:
     def _round(self) -> float:
         """Renew when a third of a lease has passed or something was skipped; look for free accounts every time."""
         if boottime() >= self._renew_at:
-            with self._database.transaction() as tx:
-                workers.seen(tx, self._identity.worker_id, self._identity.name, self._identity.release)
+            me = self._identity
+            self._database.write(lambda tx: workers.seen(tx, me.worker_id, me.name, me.release))
             skipped = self._renew()
             self._renew_at = boottime() + (_RETRY_SECONDS if skipped else self._ttl / 3)
         if self.clock.look(self._database) is not None:
@@ -176,9 +186,15 @@ class Tenure:
         if not mine:
             return False
         sent = boottime()
-        with self._database.transaction() as tx:
+
+        def write(tx: Tx) -> tuple[set[int], set[int]]:
             renewed = leases.renew(tx, mine, self._ttl)
             standing = leases.standing(tx, mine) if len(renewed) < len(mine) else renewed
+            self._crash(CrashPoint.LEASE_RENEWING)
+            return renewed, standing
+
+        renewed, standing = self._database.write(write)
+        self._crash(CrashPoint.LEASE_RENEWED)
         with self._lock:
             for lease in mine:
                 kept = self._kept.get(lease.account_id)
@@ -201,20 +217,28 @@ class Tenure:
             share = -(-len(self._accounts) // max(1, workers.live(tx, self._ttl))) if free else 0
         if not free:
             return
+        self._crash(CrashPoint.LEASE_SELECTED)
         floors = {account_id: self._floor(account_id) for account_id in free}
         unchanged = {account_id: renewed_at for account_id, renewed_at in free.items() if renewed_at is not None}
         # At least one at a time even above the fair share: a free account is worse than an uneven one.
         most = max(1, share - kept)
         sent = boottime()
-        with self._database.transaction() as tx:
+
+        def write(tx: Tx) -> list[Lease]:
             gained = leases.acquire(tx, floors, self._patience, self._identity.name, self._ttl, most, unchanged)
+            if gained:
+                self._crash(CrashPoint.LEASE_ACQUIRING)
+            return gained
+
+        gained = self._database.write(write)
+        if gained:
+            self._crash(CrashPoint.LEASE_ACQUIRED)
         with self._lock:
             for lease in gained:
                 self._kept[lease.account_id] = _Kept(lease, sent + self._trust)
         for lease in gained:
             log.info("lease acquired", extra={"account_id": lease.account_id, "token": lease.token})
         if gained:
-            self._crash(CrashPoint.LEASE_ACQUIRED)
             self._on_gained()
 
     def _free(self, found: Sequence[leases.Takeable]) -> dict[int, datetime | None]:

@@ -19,7 +19,7 @@ from executor.clock import boottime
 from executor.crashpoints import CrashHook
 from executor.database import CommitUnknown, Database, FenceRefused
 from executor.errors import ExecutorError
-from executor.loops import listen_forever, schedule_forever
+from executor.loops import listen_forever, schedule_forever, tell_locks_forever
 from executor.plan_process import PlanPool
 from executor.records import Account, Lease
 from executor.stages import plan
@@ -27,6 +27,7 @@ from executor.store import accounts, executions, requests, strategies
 from executor.telemetry import FAILURES, LEASES, PLANNED, REFUSED, TICK
 from executor.tenure import Tenure
 from executor.turn import Turn
+from signer import errors as signer_errors
 from signer.errors import SignerError, StaleFence
 from signer.policy import Policy
 from signer.service import Signer
@@ -103,8 +104,9 @@ class Worker:
         threads = [
             threading.Thread(target=loop, name=name, args=(self._database, self._stop, self.wake), daemon=True)
             for name, loop in (
-                ("schedule", partial(schedule_forever, clock=tenure.clock)),
+                ("schedule", partial(schedule_forever, clock=tenure.clock, crash=self._crash)),
                 ("listen", listen_forever),
+                ("locks", tell_locks_forever),
             )
         ]
         tenure.start()
@@ -269,11 +271,14 @@ class Worker:
             log.warning("a stale write was refused", extra={**fields, "constraint": constraint})
             self._tenure().drop(lease, f"a write was refused by {constraint}")
             try:
-                with self._database.transaction() as tx:
-                    accounts.note_refused(tx, lease.account_id, constraint, stage, lease.token, self.name, detail)
+                self._database.write(
+                    lambda tx: accounts.note_refused(
+                        tx, lease.account_id, constraint, stage, lease.token, self.name, detail
+                    )
+                )
             except ExecutorError as unwritten:
                 log.warning("the refused write could not be noted", extra={"why": str(unwritten)})
-        elif isinstance(error, CommitUnknown):
+        elif isinstance(error, CommitUnknown | signer_errors.CommitUnknown):
             self._tenure().drop(lease, "whether a commit took effect is unknown")
             log.warning("a commit is unknown, the lease is dropped", extra=fields)
         elif isinstance(error, ExecutorError | ChainError | SignerError):

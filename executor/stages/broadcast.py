@@ -31,6 +31,7 @@ def run(turn: Turn, client: ChainClient, halted: bool) -> int:
         return 0
     for sendable in due:
         _check_bytes(sendable)
+    turn.crash(CrashPoint.BROADCAST_SELECTED)
     answers = client.send([sendable.raw for sendable in due])
     turn.crash(CrashPoint.BROADCAST_SENT)
     # Bytes that no node has taken are due again soon, the others after the rebroadcast interval.
