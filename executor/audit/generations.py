@@ -1,4 +1,8 @@
-"""G6 in the rows: every write names a generation that existed, and no generation writes after a newer one began."""
+"""G6 in the rows: every write names a generation that existed, and no generation writes after a newer one began.
+
+Before and after are numbers of the history, since the database's clock may have been set back; instants decide only for
+generations that noted no number.
+"""
 
 from executor.audit.reading import Check, Reader
 from executor.audit.report import Findings
@@ -33,12 +37,14 @@ ACCOUNT = (
     ),
     Check(
         "G6",
-        "generation {token} of account {account} began at {at}, not after generation {before} at {before_at}",
+        "generation {token} of account {account} began at {at} (history {began_after}), "
+        "not after generation {before} at {before_at} (history {before_after})",
         """
-        SELECT a.name AS account, token, at, before, before_at FROM (
-          SELECT account_id, token, at, lag(token) OVER w AS before, lag(at) OVER w AS before_at
+        SELECT a.name AS account, token, at, began_after, before, before_at, before_after FROM (
+          SELECT account_id, token, at, began_after, lag(token) OVER w AS before, lag(at) OVER w AS before_at, lag(began_after) OVER w AS before_after
             FROM lease_generation WHERE account_id = :account WINDOW w AS (ORDER BY token)) g JOIN account a USING (account_id)
-         WHERE at <= before_at
+         WHERE began_after < before_after OR (coalesce(began_after, before_after) IS NULL AND at <= before_at)
+            OR (began_after IS NULL AND before_after IS NOT NULL)
         """,
     ),
     Check(
@@ -53,14 +59,16 @@ ACCOUNT = (
 )
 _STALE = """
 WITH generation AS (
-  SELECT account_id, token, lead(at) OVER (PARTITION BY account_id ORDER BY token) AS ended FROM lease_generation),
+  SELECT account_id, token, began_after, lead(at) OVER w AS ended, lead(began_after) OVER w AS ended_after
+    FROM lease_generation WINDOW w AS (PARTITION BY account_id ORDER BY token)),
 written AS (
   SELECT h.history_id, h.account_id, h.token, h.kind, h.subject, h.from_state, h.to_state, h.at,
          max(h.token) OVER (PARTITION BY h.account_id ORDER BY h.history_id) AS highest
     FROM history h WHERE {range h.history_id} AND h.token IS NOT NULL AND h.account_id IS NOT NULL)
-SELECT w.history_id, w.account_id, w.token, w.kind, w.subject, w.from_state, w.to_state, w.at, w.highest, g.ended,
+SELECT w.history_id, w.account_id, w.token, w.kind, w.subject, w.from_state, w.to_state, w.at, w.highest, g.began_after, g.ended, g.ended_after,
        g.token IS NULL AS unknown FROM written w LEFT JOIN generation g USING (account_id, token)
- WHERE g.token IS NULL OR w.token < w.highest OR w.at > g.ended
+ WHERE g.token IS NULL OR w.token < w.highest OR w.history_id > g.ended_after OR w.history_id <= g.began_after
+    OR (g.ended_after IS NULL AND w.at > g.ended)
 """
 _HIGHEST = """
 SELECT account_id, max(token) AS highest FROM history
@@ -71,6 +79,7 @@ SELECT account_id, history_id, token, kind, subject FROM history
  WHERE {range history_id} AND account_id = :account AND token < :highest ORDER BY history_id LIMIT 20
 """
 _KEYS = "SELECT history_id AS key FROM history WHERE history_id % (:every * 10) = 0 ORDER BY history_id"
+_BEFORE = "before its generation had begun"
 _AFTER = "after a newer generation had begun"
 _SENTENCE = "token {token} wrote {kind} {subject} of account {account_id} {why} (history {history_id})"
 
@@ -83,7 +92,8 @@ def check_history(reader: Reader, findings: Findings) -> None:
         with reader.slice() as cut:
             for row in cut.rows(_STALE, part):
                 told.add(row["history_id"])
-                why = "and no lease generation ever had it" if row["unknown"] else _AFTER
+                early = row["began_after"] is not None and row["history_id"] <= row["began_after"]
+                why = "and no lease generation ever had it" if row["unknown"] else _BEFORE if early else _AFTER
                 findings.add("G6", _SENTENCE, {**row, "why": why})
             for row in cut.rows(_HIGHEST, part):
                 account, mark = row["account_id"], highest.get(row["account_id"], 0)

@@ -70,7 +70,15 @@ PLANTS = {
         "not after generation",
         (
             "INSERT INTO lease_generation SELECT account_id, 2, gen_random_uuid(), 'x', at FROM lease_generation WHERE account_id = 2",
-            "UPDATE lease_generation SET at = '2020-01-01' WHERE (account_id, token) = (2, 2)",
+            "UPDATE lease_generation SET began_after = -1 WHERE (account_id, token) = (2, 2)",
+        ),
+    ),
+    "generations out of order that noted no place in the history": Plant(
+        "G6",
+        "not after generation",
+        (
+            "INSERT INTO lease_generation SELECT account_id, 2, gen_random_uuid(), 'x', at FROM lease_generation WHERE account_id = 2",
+            "UPDATE lease_generation SET at = '2020-01-01', began_after = NULL WHERE account_id = 2",
         ),
     ),
     "a lease that was rewound": Plant("G6", "below the account's high-water mark", ("UPDATE lease SET token = 0",)),

@@ -10,7 +10,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
+from types import MappingProxyType, TracebackType
 from typing import Any, Self
 
 from eth_account import Account
@@ -157,9 +157,16 @@ class Service:
 
     # Working
 
-    def start_worker(self, name: str, crash: str | None = None, *, fresh: bool = False) -> WorkerProcess:
-        """Start one more worker; `crash` is a crash point and an action, "sign.stored:kill"."""
-        worker = WorkerProcess(name, self.config_file, self._environment, crash=crash, fresh=fresh)
+    def start_worker(
+        self,
+        name: str,
+        crash: str | None = None,
+        *,
+        fresh: bool = False,
+        environment: Mapping[str, str] = MappingProxyType({}),
+    ) -> WorkerProcess:
+        """Start one more worker; `crash` is a crash point and an action, "sign.stored:kill"; `environment` is its own."""
+        worker = WorkerProcess(name, self.config_file, {**self._environment, **environment}, crash=crash, fresh=fresh)
         self.workers.append(worker)
         return worker
 

@@ -19,7 +19,7 @@ import pytest
 from psycopg import sql
 
 from executor import embedded, embedded_launch, migration
-from tests.support.debian import debian_package
+from tests.support.faked_clock import FakedClock
 from tests.support.postgres import plain_connection
 
 _START_SECONDS = 30.0
@@ -28,13 +28,10 @@ _START_SECONDS = 30.0
 class SteppedServer:
     """Runs from construction until `close`; its clock is true until `set_offset`."""
 
-    def __init__(self, state_dir: Path, library: Path) -> None:
+    def __init__(self, state_dir: Path) -> None:
         self._state_dir = state_dir
-        self._offset = state_dir / "clock-offset"
-        self._library = state_dir / "libfaketime.so"  # where the server's user can read it
-        shutil.copy(library, self._library)
-        self._library.chmod(0o755)
-        self.set_offset(0.0)
+        self._clock = FakedClock(state_dir / "clock-offset")
+        self.set_offset = self._clock.set_offset
         with embedded.start(state_dir, child=True) as server:
             self._server = server
             command = Path(f"/proc/{server.pid}/cmdline").read_bytes().decode().rstrip("\0").split("\0")
@@ -42,13 +39,6 @@ class SteppedServer:
         self._wait_until_ready()
         self._count = 0
         self._template = self._make_template()
-
-    def set_offset(self, seconds: float) -> None:
-        """Put the server's wall clock this far beside the true time, at once and in every backend."""
-        new = self._offset.with_suffix(".new")
-        new.write_text(f"{seconds:+.3f}\n")
-        new.chmod(0o644)
-        new.replace(self._offset)
 
     def database(self) -> str:
         """The SQLAlchemy URL of one more migrated database."""
@@ -60,7 +50,7 @@ class SteppedServer:
     def close(self) -> None:
         """End the server and remove it."""
         self.set_offset(0.0)
-        self._process.send_signal(signal.SIGINT)  # fast: whoever is connected is cut off
+        self._process.send_signal(signal.SIGQUIT)  # at once: nothing of it is kept
         with suppress(subprocess.TimeoutExpired):
             self._process.wait(5)
         self._process.kill()
@@ -68,12 +58,10 @@ class SteppedServer:
         shutil.rmtree(self._state_dir, ignore_errors=True)
 
     def _start(self, command: list[str]) -> subprocess.Popen[bytes]:
-        faked = {
-            "LD_PRELOAD": str(self._library),
-            "FAKETIME_TIMESTAMP_FILE": str(self._offset),
-            "FAKETIME_NO_CACHE": "1",  # the file is read at each look at the clock
-            "DONT_FAKE_MONOTONIC": "1",
-        }
+        library = self._state_dir / "libfaketime.so"  # where the server's user can read it
+        shutil.copy(self._clock.environment["LD_PRELOAD"], library)
+        library.chmod(0o755)
+        faked = {**self._clock.environment, "LD_PRELOAD": str(library)}
         account = self._server.place.account
         launcher = [sys.executable, "-I", "-S", embedded_launch.__file__, "child", str(os.getpid())]
         # The library begins with the server itself: what it shares between processes belongs to the server's user.
@@ -119,12 +107,9 @@ class SteppedServer:
 
 @pytest.fixture(scope="session")
 def _stepped_server() -> Iterator[SteppedServer]:
-    package, trouble = debian_package("libfaketime")
-    if package is None:
-        pytest.skip(trouble)
     state_dir = Path(tempfile.mkdtemp(prefix="fenced-test-"))
     state_dir.chmod(0o711)
-    server = SteppedServer(state_dir, package.find("libfaketimeMT.so.1"))
+    server = SteppedServer(state_dir)
     try:
         yield server
     finally:
