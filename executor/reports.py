@@ -1,6 +1,7 @@
 """What people ask about the whole installation: first what needs a person, with the command to type, then the rest."""
 
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Final
 
 from executor.config import Config
@@ -8,12 +9,21 @@ from executor.database import Database, Tx
 from executor.errors import ConfigError, NotFine
 from executor.registration import revision_of
 from executor.store import reports
-from executor.store.reports import AccountReport, ExecutionReport, RequestReport, ServerReport, StrategyReport
+from executor.store.reports import (
+    AccountReport,
+    ClockReport,
+    ExecutionReport,
+    RequestReport,
+    ServerReport,
+    StrategyReport,
+)
 
 MOST: Final = 10
 WORKER_SECONDS: Final = 10.0
 """A worker is alive if it was seen within a lease's time, or this where leases are shorter."""
 RECENT_SECONDS: Final = 86_400.0
+FAR_SECONDS: Final = 86_400.0
+"""A high-water mark this far ahead of the clock was set by a clock that was wrong."""
 STATES: Final = (
     "PENDING", "PLANNED", "RUNNING", "SUCCEEDED", "PARTIAL", "REVERTED", "CANCELLED", "PARKED", "SKIPPED", "FAILED",
 )  # fmt: skip
@@ -49,9 +59,11 @@ def status(database: Database, config: Config) -> Status:
         accounts, strategies, requests = reports.accounts(tx), reports.strategies(tx), reports.requests(tx)
         needs = [
             *_server_needs(server, accounts),
+            *_clock_needs(reports.clock(tx)),
             *(need for account in accounts for need in _account_needs(account)),
             *_execution_needs(tx),
             *_strategy_needs(strategies, config),
+            *_mark_needs(server, strategies),
             *_request_needs(server, requests),
         ]
     shown = [strategy for strategy in strategies if strategy.retired_at is None or strategy.live]
@@ -88,6 +100,45 @@ def _server_needs(server: ServerReport, accounts: list[AccountReport]) -> list[N
     if accounts and not server.live_workers:
         needs.append(Need("workers", "none is alive: nothing is planned, sent or confirmed", "fenced run"))
     return needs
+
+
+def clock_trouble(clock: ClockReport) -> str | None:
+    """What is or lately was wrong with the database's clock, in one sentence."""
+    if clock.anomaly is None or clock.anomaly_at is None:
+        return None
+    if not clock.is_settled:
+        return f"{clock.anomaly}; until it runs evenly no lease is acquired and nothing new is begun"
+    if abs((clock.now - clock.anomaly_at).total_seconds()) > RECENT_SECONDS:
+        return None
+    return f"{clock.anomaly} (seen {clock.anomalies} times in all); it is believed again, see to the server's time synchronisation"
+
+
+def marks_ahead(now: datetime, strategies: list[StrategyReport]) -> list[StrategyReport]:
+    """The strategies whose slots were looked at by a clock that was more than a day ahead: nothing of theirs is due until then."""
+    return [
+        strategy
+        for strategy in strategies
+        if strategy.retired_at is None
+        and (strategy.schedule, strategy.every_seconds) != (None, None)
+        and (strategy.high_water_mark - now).total_seconds() > FAR_SECONDS
+    ]
+
+
+def _clock_needs(clock: ClockReport) -> list[Need]:
+    trouble = clock_trouble(clock)
+    return [] if trouble is None else [Need("database clock", trouble, "fenced doctor")]
+
+
+def _mark_needs(server: ServerReport, strategies: list[StrategyReport]) -> list[Need]:
+    return [
+        Need(
+            strategy.name,
+            f"no slot of it is due before {strategy.high_water_mark:%Y-%m-%d %H:%M}Z, since the database's clock was ahead; "
+            "register it under another name to go on sooner",
+            "fenced apply",
+        )
+        for strategy in marks_ahead(server.now, strategies)
+    ]
 
 
 def _account_needs(account: AccountReport) -> list[Need]:

@@ -37,12 +37,15 @@ SELECT a.name, a.chain_id, a.address, a.state, a.reason, a.attention, l.token,
  ORDER BY a.name
 """)
 _STRATEGIES = text("""
-SELECT s.name, a.name AS account, s.plan, s.schedule, s.every_seconds, s.timezone, s.revision, s.next_due_at, s.paused_at, s.paused_why,
+SELECT s.name, a.name AS account, s.plan, s.schedule, s.every_seconds, s.timezone, s.revision, s.next_due_at, s.high_water_mark, s.paused_at, s.paused_why,
        s.retired_at, e.execution_id AS last_execution, e.state AS last_state, e.reason AS last_reason,
        (SELECT count(*) FROM execution x WHERE x.strategy = s.name AND x.state IN ('PENDING', 'PLANNED', 'RUNNING', 'PARKED')) AS live
   FROM strategy s JOIN account a USING (account_id)
   LEFT JOIN LATERAL (SELECT x.execution_id, x.state, x.reason FROM execution x WHERE x.strategy = s.name ORDER BY x.created_at DESC LIMIT 1) e ON true
  ORDER BY s.name
+""")
+_CLOCK = text("""
+SELECT clock_timestamp() AS now, max_seen, anomalies, anomaly, anomaly_at, is_settled FROM clock_guard
 """)
 _LISTED = """
 SELECT e.execution_id, e.strategy, a.name AS account, e.state, e.reason, e.due_at, e.created_at, e.ended_at, e.steps, e.steps_effective,
@@ -123,6 +126,7 @@ class StrategyReport:
     timezone: str
     revision: str
     next_due_at: datetime | None
+    high_water_mark: datetime
     paused_at: datetime | None
     paused_why: str | None
     retired_at: datetime | None
@@ -130,6 +134,18 @@ class StrategyReport:
     last_state: str | None
     last_reason: str | None
     live: int
+
+
+@dataclass(frozen=True, slots=True)
+class ClockReport:
+    """The database's clock, the newest instant a worker believed, and the last step that one saw, if any."""
+
+    now: datetime
+    max_seen: datetime
+    anomalies: int
+    anomaly: str | None
+    anomaly_at: datetime | None
+    is_settled: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,6 +180,11 @@ class RequestReport:
 def server(tx: Tx, ttl_seconds: float) -> ServerReport:
     """The server's settings, and the workers seen within `ttl_seconds`."""
     return ServerReport(*tx.execute(_SERVER, {"ttl": ttl_seconds}).one())
+
+
+def clock(tx: Tx) -> ClockReport:
+    """What the workers have noted about the database's clock."""
+    return ClockReport(*tx.execute(_CLOCK).one())
 
 
 def accounts(tx: Tx) -> list[AccountReport]:
