@@ -22,6 +22,8 @@ MOST: Final = 10
 WORKER_SECONDS: Final = 10.0
 """A worker is alive if it was seen within a lease's time, or this where leases are shorter."""
 RECENT_SECONDS: Final = 86_400.0
+STARVED: Final = 3
+"""A strategy that missed its start deadline so often in a row needs a person."""
 FAR_SECONDS: Final = 86_400.0
 """A high-water mark this far ahead of the clock was set by a clock that was wrong."""
 STATES: Final = (
@@ -162,6 +164,9 @@ def _execution_needs(tx: Tx) -> list[Need]:
     for one in reports.orphaned_plans(tx, MOST):
         what = "was made for a revision that is no longer registered: no worker plans it, it ends at its deadline"
         needs.append(Need(one.execution_id, what, f"fenced show {one.execution_id}"))
+    for name, missed in reports.starved(tx, STARVED):
+        what = f"missed its start deadline {missed} times and has begun nothing since: raise start_deadline, or make its plan faster"
+        needs.append(Need(name, what, f"fenced executions --strategy {name}"))
     for one in reports.failed(tx, RECENT_SECONDS, MOST):
         what = f"{one.state.lower()} within the last day" + (f": {one.reason}" if one.reason else "")
         needs.append(Need(one.execution_id, what, f"fenced show {one.execution_id}"))

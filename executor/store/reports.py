@@ -26,7 +26,7 @@ SELECT a.name, a.chain_id, a.address, a.state, a.reason, a.attention, l.token,
        (SELECT count(*) FROM execution e WHERE e.account_id = a.account_id AND e.state IN ('PLANNED', 'RUNNING')) AS working,
        (SELECT count(*) FROM execution e WHERE e.account_id = a.account_id AND e.state = 'PARKED') AS parked,
        (SELECT e.reason FROM execution e WHERE e.account_id = a.account_id AND e.reason IS NOT NULL
-           AND (e.state IN ('PLANNED', 'RUNNING') OR (e.state = 'PENDING' AND e.due_at <= clock_timestamp()))
+           AND (e.state IN ('PLANNED', 'RUNNING') OR (e.state = 'PENDING' AND e.planning_attempts > 0 AND e.due_at <= clock_timestamp()))
          ORDER BY e.due_at LIMIT 1) AS waits_for,
        (SELECT count(*) FROM refused_write w WHERE w.account_id = a.account_id AND w.at > clock_timestamp() - interval '1 day') AS refused_writes
   FROM account a JOIN lease l USING (account_id)
@@ -64,6 +64,13 @@ _FAILED = text(f"""{_LISTED}
 """)
 _ORPHANED_PLANS = text(f"""{_LISTED} JOIN strategy s ON s.name = e.strategy
  WHERE e.state = 'PENDING' AND e.due_at <= clock_timestamp() AND e.revision <> s.revision ORDER BY e.due_at LIMIT :most
+""")
+_STARVED = text("""
+SELECT s.name, count(*) AS missed FROM strategy s JOIN execution e ON e.strategy = s.name
+ WHERE s.retired_at IS NULL AND s.paused_at IS NULL AND e.state = 'SKIPPED' AND e.reason LIKE 'start deadline%'
+   AND e.created_at > coalesce((SELECT max(x.created_at) FROM execution x WHERE x.strategy = s.name
+                                   AND x.state NOT IN ('SKIPPED', 'PENDING', 'PLANNED')), '-infinity')
+ GROUP BY s.name HAVING count(*) >= :least ORDER BY s.name
 """)
 _REQUESTS = text("""
 SELECT r.request_id, r.kind, coalesce(r.strategy, a.name) AS subject, r.why, r.who, r.at
@@ -216,6 +223,11 @@ def failed(tx: Tx, seconds: float, most: int) -> list[ExecutionReport]:
 def orphaned_plans(tx: Tx, most: int) -> list[ExecutionReport]:
     """Due executions of a revision that is no longer registered: no worker plans them."""
     return [ExecutionReport(*row) for row in tx.execute(_ORPHANED_PLANS, {"most": most})]
+
+
+def starved(tx: Tx, least: int) -> list[tuple[str, int]]:
+    """Strategies that missed the start deadline `least` times or more and have begun nothing since; how often."""
+    return [(row.name, row.missed) for row in tx.execute(_STARVED, {"least": least})]
 
 
 def requests(tx: Tx) -> list[RequestReport]:

@@ -31,3 +31,21 @@ def test_a_mark_more_than_a_day_ahead_is_told(applied: Desk) -> None:
         in applied.run("status").out
     )
     assert "until 2099-01-01 00:00Z" in applied.run("doctor").out
+
+
+def test_a_strategy_that_only_misses_its_deadline_is_told(applied: Desk) -> None:
+    """[B80] The other way round: nothing runs twice, and nothing runs at all."""
+
+    def miss(number: int) -> None:
+        applied.execute(
+            "INSERT INTO execution (execution_id, strategy, trigger_key, account_id, revision, payload_digest, state, reason, due_at, ended_at)"
+            " SELECT name || '/id/' || %s, name, %s, account_id, revision, decode(repeat('00', 32), 'hex'), 'SKIPPED',"
+            " 'start deadline passed while it was planned', clock_timestamp(), clock_timestamp() FROM strategy WHERE name = 'payroll'",
+            str(number), str(number),
+        )  # fmt: skip
+
+    miss(1)
+    miss(2)
+    assert "missed its start deadline" not in applied.run("status").out
+    miss(3)
+    assert "missed its start deadline 3 times and has begun nothing since" in applied.run("status").out
