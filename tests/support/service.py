@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
+from types import MappingProxyType, TracebackType
 from typing import Any, Self
 
 import psycopg
@@ -135,10 +135,18 @@ class Service:
         ]
         self._sections.append("\n".join(lines))
 
-    def pays(self, name: str, *, value: int = ETHER // 100, once: str | None = None, account: str = "treasury") -> str:
-        """A strategy that pays `value` to an address of its own, which is returned."""
+    def pays(
+        self,
+        name: str,
+        *,
+        value: int = ETHER // 100,
+        once: str | None = None,
+        account: str = "treasury",
+        **settings: str | int,
+    ) -> str:
+        """A strategy that pays `value` to an address of its own, which is returned; `settings` as for `strategy`."""
         to = fresh_address()
-        self.strategy(name, f"return Call({to!r}, {value}, once={once!r})", account=account)
+        self.strategy(name, f"return Call({to!r}, {value}, once={once!r})", account=account, **settings)
         return to
 
     def register(self) -> None:
@@ -154,9 +162,16 @@ class Service:
 
     # Working
 
-    def start_worker(self, name: str, crash: str | None = None, *, fresh: bool = False) -> WorkerProcess:
-        """Start one more worker; `crash` is a crash point and an action, "sign.stored:kill"."""
-        worker = WorkerProcess(name, self.config_file, self._environment, crash=crash, fresh=fresh)
+    def start_worker(
+        self,
+        name: str,
+        crash: str | None = None,
+        *,
+        fresh: bool = False,
+        environment: Mapping[str, str] = MappingProxyType({}),
+    ) -> WorkerProcess:
+        """Start one more worker; `crash` is a crash point and an action, "sign.stored:kill"; `environment` is its own."""
+        worker = WorkerProcess(name, self.config_file, {**self._environment, **environment}, crash=crash, fresh=fresh)
         self.workers.append(worker)
         return worker
 
