@@ -11,6 +11,7 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -116,7 +117,7 @@ def _feed(service: ChaosService, requests: list[Wanted], failed: list[str]) -> N
 def _strike(at_work: Run, faults: list[Fault]) -> None:
     """Begin and end the faults at their times, and look after the workers meanwhile."""
     order = itertools.count()
-    agenda: list[tuple[float, int, Callable[[], None]]] = []
+    agenda: list[tuple[float, int, Callable[[], object]]] = []
 
     def begin(fault: Fault) -> None:
         try:
@@ -129,7 +130,7 @@ def _strike(at_work: Run, faults: list[Fault]) -> None:
             heapq.heappush(agenda, (fault.at + fault.seconds, next(order), relief))
 
     for fault in faults:
-        heapq.heappush(agenda, (fault.at, next(order), lambda f=fault: begin(f)))
+        heapq.heappush(agenda, (fault.at, next(order), partial(begin, fault)))
     sampled = 0.0
     while (now := time.monotonic() - at_work.begun) < at_work.scenario.seconds or agenda:
         while agenda and agenda[0][0] <= now:
@@ -159,7 +160,7 @@ def _drain(at_work: Run) -> bool:
 
     caught_up = turn(lambda: service.value(behind, quiet) == 0)
     for account in range(at_work.scenario.accounts):
-        service.patiently(lambda a=account: operations.pause(service.database, strategy_name(a), "the load is over"))
+        service.patiently(partial(operations.pause, service.database, strategy_name(account), "the load is over"))
     return turn(lambda: service.value(_UNENDED) == 0) and turn(crew.is_full) and caught_up
 
 
