@@ -35,7 +35,6 @@ from signer.policy import Policy
 from signer.service import Signer
 
 log = logging.getLogger("fenced.app")
-_SIGNER_POINTS = {"signer.journal_committed": CrashPoint.SIGN_JOURNALED}
 
 
 def database_url(config: Config) -> str:
@@ -254,11 +253,7 @@ def _signer(config: Config, database: Database, crash: crashpoints.CrashHook) ->
         key = (config.chains[section.chain].id, section.address)
         backends[key], policies[key] = open_backend(section), policy_of(section)
 
-    def fire(point: str) -> None:
-        if point in _SIGNER_POINTS:
-            crash(_SIGNER_POINTS[point])
-
-    return Signer(database.engine, backends, policies, crash=fire)
+    return Signer(database.engine, backends, policies, crash=lambda point: crash(CrashPoint(point)))
 
 
 def _warn_of_other_revisions(database: Database, definitions: dict[str, Definition]) -> None:

@@ -66,6 +66,7 @@ def run(turn: Turn, client: ChainClient, strategy: str, planner: Planner | None)
     is_unplannable = len(known) + len(expired) < len(pending)
     if expired:
         turn.record(lambda held: executions.end_unreserved(held, [_ending(p, "SKIPPED", _late(p)) for p in expired]))
+        turn.crash(CrashPoint.PLAN_EXPIRED)
     if planner is None or not known:
         return PlanReport(len(expired), is_unplannable)
     head = client.view(turn.account.address).head
