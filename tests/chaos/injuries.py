@@ -107,7 +107,7 @@ class Injuries:
         connection.execute("BEGIN")
         connection.execute("SET LOCAL lock_timeout = '2s'")
         with suppress(psycopg.OperationalError):
-            connection.execute(f"SELECT FROM {table} WHERE account_id = %s FOR UPDATE", (account,))  # type: ignore[arg-type]  # two names of our own
+            connection.execute(f"SELECT FROM {table} WHERE account_id = %s FOR UPDATE", (account,))
         return connection.close
 
     def _database_restart(self, _: Fault, __: Random) -> None:

@@ -60,7 +60,8 @@ def run(
     crew.start()
     service.wait(lambda: service.value("SELECT count(*) FROM account WHERE first_nonce IS NULL") == 0, "accounts begun")
     requests = requests_of(scenario, seed)
-    feeding = threading.Thread(target=_feed, args=(service, requests, failed := []), daemon=True)
+    failed: list[str] = []
+    feeding = threading.Thread(target=_feed, args=(service, requests, failed), daemon=True)
     at_work.begun = time.monotonic()
     feeding.start()
     _strike(at_work, faults_of(scenario, seed))
