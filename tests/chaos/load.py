@@ -28,6 +28,7 @@ FIGURES = ROOT / ".cache" / "figures"
 _STEP_SECONDS = 0.02
 _SAMPLE_SECONDS = 1.0
 _LASTING = 2
+_START_SECONDS = 180.0
 _UNENDED = "SELECT count(*) FROM execution WHERE ended_at IS NULL"
 _STATES = "SELECT execution_id, strategy, slot, state, reason FROM execution"
 
@@ -58,7 +59,8 @@ def run(
     injuries = Injuries(service, crew, scenario, restart_database)
     at_work = Run(scenario, seed, service, crew, injuries, wallets, Counter(), [])
     crew.start()
-    service.wait(lambda: service.value("SELECT count(*) FROM account WHERE first_nonce IS NULL") == 0, "accounts begun")
+    begun = "SELECT count(*) FROM account WHERE first_nonce IS NULL"
+    service.wait(lambda: service.value(begun) == 0, "every account has begun", _START_SECONDS)
     requests = requests_of(scenario, seed)
     failed: list[str] = []
     feeding = threading.Thread(target=_feed, args=(service, requests, failed), daemon=True)
