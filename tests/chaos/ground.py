@@ -147,8 +147,9 @@ class Crew:
         return not self.refill_at and all(member.exit_code is None for member in self.members)
 
     def memory(self) -> dict[str, int]:
-        """Resident bytes of the workers that are never ended, by name."""
-        return {m.name: _resident(m.pid) for m in self.members[: self.lasting] if m.exit_code is None}
+        """Resident bytes of the workers that no fault ends, by name and process."""
+        lasting = [member for member in self.members[: self.lasting] if member.exit_code is None]
+        return {f"{member.name} ({member.pid})": _resident(member.pid) for member in lasting}
 
     def _note(self, member: WorkerProcess) -> None:
         code = member.exit_code

@@ -29,6 +29,8 @@ _STEP_SECONDS = 0.02
 _SAMPLE_SECONDS = 1.0
 _LASTING = 2
 _START_SECONDS = 180.0
+_MEMORY_JUDGED_SECONDS = 120.0
+"""A shorter run sees only how a process fills its first caches."""
 _UNENDED = "SELECT count(*) FROM execution WHERE ended_at IS NULL"
 _STATES = "SELECT execution_id, strategy, slot, state, reason FROM execution"
 
@@ -81,6 +83,8 @@ def run(
         found.append("requests could not be made in time")
     if not drained:
         found.append(f"not everything ended within {scenario.drain} s after the last fault\n{service.describe()}")
+    if scenario.seconds >= _MEMORY_JUDGED_SECONDS:
+        found += figures.grown(at_work.memory)
     told = figures.collect(service, injuries.kills, at_work.memory, scenario.lease)
     told |= {
         "seed": seed,
@@ -97,6 +101,14 @@ def run(
         "violations": found,
     }
     return told
+
+
+def judged(told: dict[str, Any], name: str) -> None:
+    """Print and keep the figures of a run, and fail if it shows anything that is not promised."""
+    print(f"figures of {name}: {told}")
+    save(name, told)
+    found = told["violations"]
+    assert found == [], f"FENCED_CHAOS_SEED={told['seed']} repeats the faults\n" + "\n".join(found[:30])
 
 
 def save(name: str, told: dict[str, Any]) -> Path:
@@ -133,7 +145,8 @@ def _strike(at_work: Run, faults: list[Fault]) -> None:
             heapq.heappush(agenda, (fault.at + fault.seconds, next(order), relief))
 
     for fault in faults:
-        heapq.heappush(agenda, (fault.at, next(order), partial(begin, fault)))
+        start: Callable[[], object] = partial(begin, fault)
+        heapq.heappush(agenda, (fault.at, next(order), start))
     sampled = 0.0
     while (now := time.monotonic() - at_work.begun) < at_work.scenario.seconds or agenda:
         while agenda and agenda[0][0] <= now:

@@ -5,13 +5,12 @@ The seed is printed; FENCED_CHAOS_SEED repeats the plan of faults and requests.
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
 import pytest
 
 from tests.chaos.conftest import OwnServer
 from tests.chaos.ground import ChaosService
-from tests.chaos.load import run, save
+from tests.chaos.load import judged, run
 from tests.chaos.scenario import ANY_NODE, DATABASE_FAULTS, DEVNET, WORKER_FAULTS, Scenario
 
 pytestmark = [pytest.mark.process, pytest.mark.xdist_group("chaos-load")]
@@ -42,14 +41,6 @@ LONG = replace(
     drain=120.0,
 )
 ON_ANVIL = replace(LONG, groups={**LONG.groups, "node": ANY_NODE}, block_time=1)
-
-
-def judged(told: dict[str, Any], name: str) -> None:
-    print(f"figures of {name}: {told}")
-    save(name, told)
-    assert told["violations"] == [], f"FENCED_CHAOS_SEED={told['seed']} repeats this\n" + "\n".join(
-        told["violations"][:30]
-    )
 
 
 def test_half_a_minute_of_everything(install: Install, database_url: str, seed: int) -> None:
