@@ -68,6 +68,11 @@ class _Desk:
     missed: bool = False
     settle_only: bool = False
 
+    @property
+    def is_idle(self) -> bool:
+        """Whether nothing of it is under way now."""
+        return self.ticking is None and not self.planning
+
 
 class Worker:
     """Runs until `stop`. `served` by account id; `definitions` are the strategies as configured here."""
@@ -158,6 +163,7 @@ class Worker:
                 self._stop.wait(1.0)
 
     def _turn(self, tenure: Tenure, woken: bool) -> None:
+        tenure.even_out([lease for lease in tenure.held() if self._desks[lease.account_id].is_idle])
         held = {lease.account_id: lease for lease in tenure.held()}
         LEASES.set(len(held))
         if not held:
