@@ -34,6 +34,8 @@ PATIENCE_SECONDS = 30.0
 """How long a test waits for what a slow machine may take long to do; what is timed says so itself."""
 _EXPECTED_ENDS = {None, 0, -9}
 """Running, politely ended, killed."""
+_ENVIRONMENT = threading.Lock()
+"""Configurations name their database by the one environment of the process, whichever thread reads one."""
 _HEAD = "import os, time\nfrom executor.strategy import Call, Context, Plan, in_order, nothing, together\n\n\n"
 
 
@@ -79,11 +81,13 @@ class Service:
         depth: int = 2,
         plan_timeout: str = "5s",
         rebroadcast: str = "1s",
+        poll: float = 0.02,
     ) -> None:
         self.directory, self.node, self.database_url = directory, node, database_url
         self.config_file = directory / "fenced.toml"
         self.workers: list[WorkerProcess] = []
         self._environment = {"FENCED_TEST_DATABASE": database_url.replace("+psycopg", "", 1)}
+        self._poll = poll
         self._lock = threading.Lock()
         self._connection = plain_connection(database_url)
         self._connection.row_factory = dict_row  # type: ignore[assignment]  # rows by name
@@ -142,14 +146,20 @@ class Service:
 
     def config(self) -> Config:
         """The configuration as a worker reads it."""
-        os.environ.update(self._environment)
-        return load(self.config_file)
+        with _ENVIRONMENT:
+            os.environ.update(self._environment)
+            return load(self.config_file)
 
     # Working
 
-    def start_worker(self, name: str, crash: str | None = None, *, fresh: bool = False) -> WorkerProcess:
-        """Start one more worker; `crash` is a crash point and an action, "sign.stored:kill"."""
-        worker = WorkerProcess(name, self.config_file, self._environment, crash=crash, fresh=fresh)
+    def start_worker(
+        self, name: str, crash: str | None = None, *, marker: Path | None = None, fresh: bool = False
+    ) -> WorkerProcess:
+        """Start one more worker; `crash` is a crash point and an action, "sign.stored:kill".
+
+        It fires once, while there is no `marker` file; workers that share one fire once together.
+        """
+        worker = WorkerProcess(name, self.config_file, self._environment, crash=crash, marker=marker, fresh=fresh)
         self.workers.append(worker)
         return worker
 
@@ -240,7 +250,7 @@ class Service:
             return condition() or any(worker.exit_code not in _EXPECTED_ENDS for worker in self.workers)
 
         try:
-            wait_for(is_met_or_lost, seconds, what)
+            wait_for(is_met_or_lost, seconds, what, self._poll)
             assert condition(), f"a worker failed while waiting: {what}"
         except AssertionError as error:
             raise AssertionError(f"{error}\n{self.describe()}") from None
