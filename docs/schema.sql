@@ -638,8 +638,14 @@ WITH (fillfactor='70');
 CREATE TABLE public.clock_guard (
     singleton boolean DEFAULT true NOT NULL,
     max_seen timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
-    CONSTRAINT clock_guard_singleton CHECK (singleton)
-);
+    anomalies bigint DEFAULT 0 NOT NULL,
+    anomaly text,
+    anomaly_at timestamp with time zone,
+    is_settled boolean DEFAULT true NOT NULL,
+    CONSTRAINT clock_guard_singleton CHECK (singleton),
+    CONSTRAINT clock_guard_told CHECK ((((anomaly IS NULL) = (anomaly_at IS NULL)) AND ((anomaly IS NOT NULL) OR is_settled)))
+)
+WITH (fillfactor='50');
 
 CREATE TABLE public.execution (
     execution_id text NOT NULL,

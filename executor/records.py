@@ -38,7 +38,7 @@ class Lease:
 
 @dataclass(frozen=True, slots=True)
 class DueStrategy:
-    """A strategy with slots to look at; `now` is the database's clock."""
+    """A strategy with slots to look at; `now` is the database's clock, as it was judged."""
 
     name: str
     account_id: int

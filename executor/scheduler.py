@@ -5,7 +5,7 @@ Any worker may do it at any time; what two of them do at once is one row.
 
 import logging
 from collections.abc import Iterable
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any, cast
 
 import tzdata
@@ -23,14 +23,16 @@ _SLOTS = 1000
 _GRACE_SECONDS = 60.0
 
 
-def materialise(database: Database, crash: CrashHook = inert) -> int:
+def materialise(database: Database, now: datetime, crash: CrashHook = inert) -> int:
     """Look at every strategy that has a slot due; how many executions were inserted, skipped ones included.
+
+    `now` is an instant of the database's clock that was found believable: the mark never rises above it.
 
     A worker whose tzdata is older than what computed the strategy's last slot leaves it alone (P20).
     """
     inserted = 0
     with database.transaction() as tx:
-        for strategy in strategies.lock_due(tx, _STRATEGIES):
+        for strategy in strategies.lock_due(tx, now, _STRATEGIES):
             if strategy.tzdata_version is not None and strategy.tzdata_version > tzdata.IANA_VERSION:
                 log.warning(
                     "this worker's tzdata is too old for the strategy",

@@ -16,9 +16,17 @@ from sqlalchemy.exc import DBAPIError, IntegrityError, SQLAlchemyError
 
 from chain.transaction import UnsignedTransaction
 from chain.types import checksum
-from signer import journal
+from signer import commits, journal
 from signer.backend import Backend
-from signer.errors import BadSignature, JournalRefused, SignerError, StaleFence, Unavailable, UnknownAccount
+from signer.errors import (
+    BadSignature,
+    CommitUnknown,
+    JournalRefused,
+    SignerError,
+    StaleFence,
+    Unavailable,
+    UnknownAccount,
+)
 from signer.guard import Bound, Past, Refuse, Replay, decide
 from signer.policy import Policy
 from signer.request import Fence, JournalEntry, Kind, RefusalReason, Refused, Signed, SignRequest
@@ -75,7 +83,7 @@ class Signer:
 
         Later requests are judged as if the earlier ones were done. An older fence refuses all of them, also those whose
         bytes are stored; a newer one is remembered. Raises Unavailable (nothing was released: call again),
-        JournalRefused, UnknownAccount, BadSignature.
+        CommitUnknown (nothing was released: drop the lease, P12), JournalRefused, UnknownAccount, BadSignature.
         """
         account = (fence.chain_id, fence.address)
         if account not in self._backends or account not in self._policies:
@@ -85,7 +93,7 @@ class Signer:
         if not requests:
             return []
         with self._connect() as connection:
-            with connection.begin():
+            with commits.transaction(connection):
                 newer = journal.hold(connection, fence)
                 if newer is not None:
                     return [_stale(fence, newer)] * len(requests)
@@ -98,7 +106,7 @@ class Signer:
                 self._crash("sign.journaled")
                 made = self._make(fence, batch.wanted)
                 self._crash("sign.made")
-                with connection.begin():
+                with commits.transaction(connection):
                     stored = journal.store(connection, fence, made)
                     self._crash("sign.keeping")
                 self._crash("sign.kept")
@@ -107,9 +115,9 @@ class Signer:
     def raise_fence(self, fence: Fence) -> None:
         """Take over: from now on every older lease generation is refused (P7). The first act of reconcile.
 
-        Raises StaleFence if a newer one, or another lease of the same token, has been here; Unavailable.
+        Raises StaleFence if a newer one, or another lease of the same token, has been here; Unavailable, CommitUnknown.
         """
-        with self._connect() as connection, connection.begin():
+        with self._connect() as connection, commits.transaction(connection):
             newer = journal.hold(connection, fence)
         if newer is not None:
             raise StaleFence(_stale(fence, newer).detail)
@@ -130,6 +138,8 @@ class Signer:
         try:
             with self._engine.connect() as connection:
                 yield connection
+        except commits.UncleanCommit as error:
+            raise CommitUnknown(f"the signer's journal: {error}") from None
         except IntegrityError as error:
             name = getattr(getattr(error.orig, "diag", None), "constraint_name", None) or "unknown"
             raise JournalRefused(f"the signer's journal refused a write by the constraint {name}", name) from None

@@ -83,7 +83,8 @@ class Reader:
                 re.sub(r"^postgres(ql)?://", "postgresql+psycopg://", url),
                 pool_size=1,
                 isolation_level="REPEATABLE READ",
-                connect_args={"application_name": "fenced audit", "connect_timeout": 5},
+                # No named statements: behind a connection pooler the next transaction may have another server connection.
+                connect_args={"application_name": "fenced audit", "connect_timeout": 5, "prepare_threshold": None},
             )
         except (sa.exc.ArgumentError, sa.exc.NoSuchModuleError):
             raise ConfigError(

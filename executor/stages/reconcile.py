@@ -6,6 +6,7 @@ It also seeds an account at first use, closes nonces that a stranger used (P5), 
 from collections.abc import Sequence
 
 from chain.client import ChainClient
+from chain.errors import Inconsistent, WrongChain
 from chain.transaction import AccessList, intent_digest
 from chain.types import BlockRef, ChainView
 from executor.crashpoints import CrashPoint
@@ -33,7 +34,10 @@ def run(turn: Turn, client: ChainClient, signer: Signer) -> str | None:
     signer.raise_fence(turn.fence)
     turn.crash(CrashPoint.RECONCILE_FENCED)
     account = turn.account
-    genesis = client.check_identity()
+    try:
+        genesis = client.check_identity()
+    except (WrongChain, Inconsistent) as error:
+        return _stop(turn, str(error))
     with turn.database.read() as tx:
         witness = reservations.witness(tx, account.account_id)
         since = max(
@@ -47,10 +51,7 @@ def run(turn: Turn, client: ChainClient, signer: Signer) -> str | None:
     ground = _ground(current, genesis, client, view, witness, bound, entries)
     turn.crash(CrashPoint.RECONCILE_SEEN)
     if ground is None and current.first_nonce is None and view.nonce_pending != view.nonce_latest:
-        return _wait(
-            turn,
-            f"pending transactions of unknown origin: {view.nonce_pending - view.nonce_latest} of this account wait in the node's pool; let them be mined or drop them",
-        )
+        return _wait(turn, _why_not_seeded(view))
     if ground is not None:
         with turn.database.transaction() as tx:
             accounts.halt(tx, account.account_id, ground)
@@ -130,7 +131,7 @@ def _close_foreign(turn: Turn, client: ChainClient, view: ChainView, entries: Se
     journaled = {e.nonce: e.hashes for e in entries}
     for nonce in unseen:
         hashes = [*{*nonce.hashes, *journaled.get(nonce.nonce, ())}]
-        witnesses = client.without_receipt(hashes, view.final.number)
+        witnesses = client.without_receipt(hashes, turn.account.address, nonce.nonce, view.final)
         if not witnesses:
             continue
         found = client.find_spending(
@@ -165,6 +166,31 @@ def _record_foreign(turn: Turn, nonce: int, spent_by: bytes | None, final: Block
 def _is_ours(turn: Turn, nonce: Unseen, to: bytes | None, value_wei: int, data: bytes, access_list: AccessList) -> bool:
     digest = intent_digest(turn.account.chain_id, turn.account.address, to, value_wei, data, access_list)
     return digest in (nonce.intent_digest, turn.account.cancel_digest)
+
+
+def _why_not_seeded(view: ChainView) -> str:
+    """An account begins at its latest nonce, and only when nothing of it waits in a pool."""
+    if view.nonce_pending is None:
+        return "the node does not tell this account's pending transactions (eth_getTransactionCount at pending): begin with an endpoint that does"
+    return f"pending transactions of unknown origin: {view.nonce_pending - view.nonce_latest} of this account wait in the node's pool; let them be mined or drop them"
+
+
+def _stop(turn: Turn, why: str) -> str:
+    """Another chain behind an endpoint halts the account (P15) and stands against opening it."""
+    account_id = turn.account.account_id
+    with turn.database.transaction() as tx:
+        accounts.halt(tx, account_id, why)
+    with turn.database.read() as tx:
+        waiting = requests.select_waiting(tx, account_id)
+        current = accounts.get(tx, account_id)
+
+    def write(held: Held) -> None:
+        for request in waiting:
+            _carry_out(held, request, current, why)
+
+    if waiting:
+        turn.record(write)
+    return why
 
 
 def _wait(turn: Turn, why: str) -> str:

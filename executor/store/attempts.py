@@ -37,7 +37,7 @@ SELECT :account, r.nonce, r.seq + 1, 'CANCEL', c.cancel_digest, r.gas, r.max_fee
 _SENDABLE = text("""
 SELECT a.nonce, a.seq, a.status, a.raw, a.hash, a.kind, r.execution_id
   FROM attempt a CROSS JOIN LATERAL (SELECT execution_id, state FROM nonce_reservation n WHERE (n.account_id, n.nonce) = (a.account_id, a.nonce) OFFSET 0) r
- WHERE a.account_id = :account AND a.status IN ('SIGNED', 'SENT') AND a.resend_at <= (SELECT clock_timestamp()) AND r.state = 'OPEN'
+ WHERE a.account_id = :account AND a.status IN ('SIGNED', 'SENT') AND (a.status = 'SIGNED' OR a.resend_at NOT BETWEEN (SELECT clock_timestamp()) AND (SELECT clock_timestamp()) + make_interval(secs => :longest)) AND r.state = 'OPEN'
    AND NOT EXISTS (SELECT 1 FROM attempt n WHERE (n.account_id, n.nonce) = (a.account_id, a.nonce)
                       AND (n.status = 'MINED' OR (n.seq > a.seq AND n.status IN ('SIGNED', 'SENT'))))
    AND a.nonce < coalesce((SELECT min(d.nonce) FROM attempt d WHERE d.account_id = :account AND d.status = 'DRAFT'
@@ -120,12 +120,13 @@ def record_refused(held: Held, rows: Sequence[tuple[int, int, str, int, int, int
         expect(held.tx.execute(_INSERT_CANCEL, bound).rowcount, len(rows), "cancel drafts")
 
 
-def select_sendable(tx: Tx, account_id: int, most: int, halted: bool) -> list[Sendable]:
+def select_sendable(tx: Tx, account_id: int, most: int, halted: bool, longest_seconds: float) -> list[Sendable]:
     """What is due to be handed over of the contiguous prefix of open nonces that have signed bytes, in order.
 
-    A halted account makes no first hand-over but of cancels (P16).
+    A halted account makes no first hand-over but of cancels (P16). What is due later than in `longest_seconds`, the longest
+    wait there is, was noted before the database's clock was set back, and is due now.
     """
-    rows = tx.execute(_SENDABLE, {"account": account_id, "most": most})
+    rows = tx.execute(_SENDABLE, {"account": account_id, "most": most, "longest": longest_seconds})
     return [
         Sendable(row.nonce, row.seq, row.status, row.raw, row.hash, row.execution_id)
         for row in rows

@@ -10,6 +10,8 @@ from sqlalchemy import text
 from executor.database import Held, Rows, Tx, expect
 from executor.records import PendingExecution
 
+LONGEST_RETRY_SECONDS = 10
+"""No plan is tried again later than this after it failed."""
 _BORN = Rows(
     execution_id="text",
     strategy="text",
@@ -40,17 +42,21 @@ SELECT EXISTS (
       OR EXISTS (SELECT 1 FROM nonce_reservation r WHERE r.execution_id = e.execution_id AND r.state = 'OPEN'
                   AND NOT EXISTS (SELECT 1 FROM attempt a WHERE (a.account_id, a.nonce) = (r.account_id, r.nonce) AND a.status = 'MINED'))))))
 """)
-_PENDING = text("""
+# Where the database's clock was set back, a slot waits for its instant; what was triggered and what is tried again does not
+# wait for the length of the jump.
+_DUE = f"""
+state = 'PENDING' AND (slot IS NULL OR due_at <= (SELECT clock_timestamp()))
+   AND (retry_at IS NULL OR retry_at NOT BETWEEN (SELECT clock_timestamp()) AND (SELECT clock_timestamp()) + interval '{LONGEST_RETRY_SECONDS} s')
+"""
+_PENDING = text(f"""
 SELECT execution_id, strategy, slot, revision, input, planning_attempts, coalesce(expires_at <= (SELECT clock_timestamp()), false)
   FROM execution
- WHERE account_id = :account AND strategy = :strategy AND state = 'PENDING' AND due_at <= (SELECT clock_timestamp())
-   AND (retry_at IS NULL OR retry_at <= (SELECT clock_timestamp()))
+ WHERE account_id = :account AND strategy = :strategy AND {_DUE}
  ORDER BY due_at, execution_id LIMIT :most
 """)
-_TO_PLAN = text("""
+_TO_PLAN = text(f"""
 SELECT DISTINCT account_id, strategy FROM execution
- WHERE account_id = ANY(:accounts) AND state = 'PENDING' AND due_at <= (SELECT clock_timestamp())
-   AND (retry_at IS NULL OR retry_at <= (SELECT clock_timestamp()))
+ WHERE account_id = ANY(:accounts) AND {_DUE}
 """)
 _COUNT = text("""
 UPDATE execution SET planning_attempts = planning_attempts + 1

@@ -12,7 +12,7 @@ SELECT i.service, i.system_identifier = c.system_identifier::text AS same_system
        pg_is_in_recovery() AS in_recovery, current_setting('server_version_num')::int AS version,
        current_setting('fsync') AS fsync, current_setting('synchronous_commit') AS synchronous_commit,
        clock_timestamp() AS now,
-       (SELECT count(*) FROM worker WHERE stopped_at IS NULL AND seen_at > clock_timestamp() - make_interval(secs => :ttl)) AS live_workers
+       (SELECT count(*) FROM worker WHERE stopped_at IS NULL AND seen_at BETWEEN clock_timestamp() - make_interval(secs => :ttl) AND clock_timestamp()) AS live_workers
   FROM installation i, pg_control_system() c
 """)
 _ACCOUNTS = text("""

@@ -167,15 +167,15 @@ class Expired(Scene):
 
     def lay(self) -> None:
         self.wallet = self.service.account()
-        self.never = self.service.pays("late")
+        self.never = fresh_address()
+        self.service.strategy("late", f"return Call({self.never!r}, {_VALUE})", start_deadline="1s")
         self.service.strategy("rent", self.plan())
         self.service.register()
 
     def open(self) -> None:
         late = self.service.trigger("late", "one")
-        self.service.rows(
-            "UPDATE execution SET expires_at = clock_timestamp() WHERE execution_id = %s RETURNING 1", late
-        )
+        over = "SELECT expires_at <= clock_timestamp() FROM execution WHERE execution_id = %s"
+        self.wait(lambda: self.service.value(over, late), "the start deadline passes")
         super().open()
 
     def judge(self) -> None:

@@ -82,6 +82,7 @@ class Service:
         plan_timeout: str = "5s",
         rebroadcast: str = "1s",
         poll: float = 0.02,
+        endpoints: int = 1,
     ) -> None:
         self.directory, self.node, self.database_url = directory, node, database_url
         self.config_file = directory / "fenced.toml"
@@ -92,7 +93,8 @@ class Service:
         self._connection = plain_connection(database_url)
         self._connection.row_factory = dict_row  # type: ignore[assignment]  # rows by name
         self.database = Database(database_url, "test", pool_size=20)
-        self.proxy = RecordingProxy(node.url, self._uncommitted)
+        self.proxies = [RecordingProxy(node.url, self._uncommitted) for _ in range(endpoints)]
+        self.proxy = self.proxies[0]
         self._sections = [
             f'[service]\nname = "{SERVICE}"',
             '[database]\nurl = { env = "FENCED_TEST_DATABASE" }',
@@ -102,7 +104,7 @@ class Service:
                     f'plan_timeout = "{plan_timeout}"\nrebroadcast = "{rebroadcast}"',
                 ]
             ),
-            f'[chains.local]\nid = {CHAIN_ID}\nendpoints = ["{self.proxy.url}"]\nfinal = {{ depth = {depth} }}',
+            f"[chains.local]\nid = {CHAIN_ID}\nendpoints = {[proxy.url for proxy in self.proxies]}\nfinal = {{ depth = {depth} }}",
         ]
 
     # Building
@@ -235,7 +237,8 @@ class Service:
 
     def mine(self, blocks: int) -> None:
         """Let a node that works on order make blocks, once it has every transaction that is on its way to it."""
-        self.proxy.wait_delivered()
+        for proxy in self.proxies:
+            proxy.wait_delivered()
         self.node.rpc("anvil_mine", hex(blocks))
 
     # Waiting
@@ -319,7 +322,7 @@ class Service:
                 worker.terminate()
         for worker in self.workers:
             worker.wait_ended()
-        assert self.proxy.complaints == []
+        assert [complaint for proxy in self.proxies for complaint in proxy.complaints] == []
         stored = {
             (bytes(row["address"]), row["nonce"]): set(row["raws"])
             for row in self.rows(
@@ -327,7 +330,7 @@ class Service:
                 " FROM attempt JOIN account USING (account_id) GROUP BY address, nonce HAVING count(raw) > 0"
             )
         }
-        for key, raws in self.proxy.raws_by_nonce().items():
+        for key, raws in [item for proxy in self.proxies for item in proxy.raws_by_nonce().items()]:
             assert raws <= stored[key], f"bytes that are not stored went out for nonce {key[1]}"
         report = audit(self.database_url, {CHAIN_ID: [self.node.url]})
         assert report.clean, report.violations
@@ -336,7 +339,8 @@ class Service:
         """End everything, whatever state it is in."""
         for worker in self.workers:
             worker.kill()
-        self.proxy.close()
+        for proxy in self.proxies:
+            proxy.close()
         self.database.close()
         self._connection.close()
 
