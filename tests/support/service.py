@@ -32,8 +32,6 @@ ETHER = 10**18
 GWEI = 10**9
 PATIENCE_SECONDS = 30.0
 """How long a test waits for what a slow machine may take long to do; what is timed says so itself."""
-_EXPECTED_ENDS = {None, 0, -9}
-"""Running, politely ended, killed."""
 _ENVIRONMENT = threading.Lock()
 """Configurations name their database by the one environment of the process, whichever thread reads one."""
 _HEAD = "import os, time\nfrom executor.strategy import Call, Context, Plan, in_order, nothing, together\n\n\n"
@@ -81,6 +79,7 @@ class Service:
         depth: int = 2,
         plan_timeout: str = "5s",
         rebroadcast: str = "1s",
+        tick: str = "50ms",
         poll: float = 0.02,
         endpoints: int = 1,
     ) -> None:
@@ -88,6 +87,8 @@ class Service:
         self.config_file = directory / "fenced.toml"
         self.workers: list[WorkerProcess] = []
         self._environment = {"FENCED_TEST_DATABASE": database_url.replace("+psycopg", "", 1)}
+        self.expected_ends: set[int | None] = {None, 0, -9}
+        """Exit codes of workers that do not end a wait: running, politely ended, killed."""
         self._poll = poll
         self._lock = threading.Lock()
         self._connection = plain_connection(database_url)
@@ -100,7 +101,7 @@ class Service:
             '[database]\nurl = { env = "FENCED_TEST_DATABASE" }',
             "\n".join(
                 [
-                    f'[worker]\nlease = "{lease}"\ntick = "50ms"\nlisten = ""',
+                    f'[worker]\nlease = "{lease}"\ntick = "{tick}"\nlisten = ""',
                     f'plan_timeout = "{plan_timeout}"\nrebroadcast = "{rebroadcast}"',
                 ]
             ),
@@ -250,7 +251,7 @@ class Service:
         """
 
         def is_met_or_lost() -> object:
-            return condition() or any(worker.exit_code not in _EXPECTED_ENDS for worker in self.workers)
+            return condition() or any(worker.exit_code not in self.expected_ends for worker in self.workers)
 
         try:
             wait_for(is_met_or_lost, seconds, what, self._poll)
