@@ -13,15 +13,15 @@ _FOLDER = ROOT / ".cache" / "figures"
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """One case: whether it held, and the seconds from a kill to the next broadcast (or acquisition) of the other worker."""
+    """One case: whether it held, and the time from a kill to the other worker's next broadcast (or acquisition), in lease lengths."""
 
     case: str
     node: str
     held: bool
-    takeover_seconds: float | None
+    takeover: float | None
 
 
-def add(run: str, ttl_seconds: float, figures: list[Figure]) -> str:
+def add(run: str, figures: list[Figure]) -> str:
     """Add cases to those of this run; the summary so far as one sentence."""
     _FOLDER.mkdir(parents=True, exist_ok=True)
     with (_FOLDER / "crash-matrix.lock").open("w") as lock:
@@ -29,11 +29,10 @@ def add(run: str, ttl_seconds: float, figures: list[Figure]) -> str:
         file = _FOLDER / "crash-matrix.json"
         stored: dict[str, Any] = json.loads(file.read_text()) if file.exists() else {}
         if stored.get("run") != run:
-            stored = {"run": run, "ttl_seconds": ttl_seconds, "cases": []}
-        stored["cases"] += [[f.case, f.node, f.held, f.takeover_seconds] for f in figures]
-        taken = sorted(seconds / ttl_seconds for *_, seconds in stored["cases"] if seconds is not None)
+            stored = {"run": run, "cases": []}
+        stored["cases"] += [[f.case, f.node, f.held, f.takeover] for f in figures]
+        taken = sorted(found for *_, found in stored["cases"] if found is not None)
         stored |= {
-            "executions_struck": len(stored["cases"]),
             "faults_injected": len(stored["cases"]),
             "violations": sum(not held for _, _, held, _ in stored["cases"]),
             "kills_measured": len(taken),

@@ -4,10 +4,12 @@ Two real workers, both armed, and each case in an installation of its own; the c
 happened, each step took effect exactly once, the bytes were committed before they were sent, and the audit finds nothing.
 """
 
+import random
 import time
 import traceback
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -23,7 +25,6 @@ from tests.support.service import Service
 from tests.support.worker_process import WorkerProcess
 
 pytestmark = [pytest.mark.process, pytest.mark.timeout(400)]
-_TTL_SECONDS = 3.0
 _SESSIONS = """
 SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity
  WHERE datname = current_database() AND pid <> pg_backend_pid() AND application_name NOT IN ('test', %s, %s, %s)
@@ -35,37 +36,69 @@ def test_every_crash_point_has_a_row() -> None:
     assert set(TABLE) == set(CrashPoint)
 
 
-@pytest.mark.parametrize("node_kind", NODES, indirect=True)
-@pytest.mark.parametrize("point", list(TABLE))
-def test_struck_at_a_crash_point_nothing_is_lost_or_repeated(
-    point: CrashPoint,
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """Seconds: a lease's length, and how long a frozen worker stands still after it has lost its lease."""
+
+    lease: float = 3.0
+    frozen: float = 0.0
+
+
+@pytest.fixture
+def strike_all(
     used_databases: Callable[[int], list[str]],
     tmp_path: Path,
     node_kind: str,
     shared_nodes: Callable[[str], NodeProcess],
     testrun_uid: str,
+) -> Callable[[CrashPoint, Timing], None]:
+    """Run the eight cases of a point side by side, each in an installation of its own."""
+
+    def run(point: CrashPoint, timing: Timing) -> None:
+        node, cases = shared_nodes(node_kind), cases_of(point)
+        places = [(tmp_path / str(number), url) for number, url in enumerate(used_databases(len(cases)))]
+
+        def attempt(case: Case, place: tuple[Path, str]) -> tuple[Figure, str]:
+            place[0].mkdir()
+            try:
+                ttls = strike(case, *place, node, timing)
+                return Figure(str(case), node_kind, True, ttls), ""
+            except Exception:
+                return Figure(str(case), node_kind, False, None), f"{case} on {node_kind}\n{traceback.format_exc()}"
+
+        with ThreadPoolExecutor(len(cases)) as pool:
+            outcomes = list(pool.map(attempt, cases, places))
+        print(crash_figures.add(testrun_uid, [figure for figure, _ in outcomes]))
+        failures = [told for _, told in outcomes if told]
+        assert not failures, "\n\n".join(failures)
+
+    return run
+
+
+@pytest.mark.parametrize("node_kind", NODES, indirect=True)
+@pytest.mark.parametrize("point", list(TABLE))
+def test_struck_at_a_crash_point_nothing_is_lost_or_repeated(
+    point: CrashPoint, strike_all: Callable[[CrashPoint, Timing], None]
 ) -> None:
-    node = shared_nodes(node_kind)
-    cases = cases_of(point)
-    places = [(tmp_path / str(number), url) for number, url in enumerate(used_databases(len(cases)))]
-
-    def attempt(case: Case, place: tuple[Path, str]) -> tuple[Figure, str]:
-        place[0].mkdir()
-        try:
-            return Figure(str(case), node_kind, True, strike(case, *place, node)), ""
-        except Exception:
-            return Figure(str(case), node_kind, False, None), f"{case} on {node_kind}\n{traceback.format_exc()}"
-
-    with ThreadPoolExecutor(len(cases)) as pool:
-        outcomes = list(pool.map(attempt, cases, places))
-    print(crash_figures.add(testrun_uid, _TTL_SECONDS, [figure for figure, _ in outcomes]))
-    failures = [told for _, told in outcomes if told]
-    assert not failures, "\n\n".join(failures)
+    strike_all(point, Timing())
 
 
-def strike(case: Case, directory: Path, database_url: str, node: NodeProcess) -> float | None:
-    """Run one case; for a kill the seconds to what the other worker did next, where there was anything to do."""
-    service = Service(directory, node, database_url, lease=f"{_TTL_SECONDS:g}s", depth=1, tick="100ms", poll=0.1)
+@pytest.mark.chaos
+@pytest.mark.parametrize("node_kind", NODES, indirect=True)
+@pytest.mark.parametrize("point", list(TABLE))
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_with_other_timings_nothing_is_lost_or_repeated(
+    seed: int, point: CrashPoint, strike_all: Callable[[CrashPoint, Timing], None]
+) -> None:
+    timings = random.Random(f"{seed} {point}")
+    timing = Timing(lease=timings.choice([2.0, 3.0, 5.0]), frozen=timings.uniform(0.0, 6.0))
+    print(f"seed {seed}: {timing}")
+    strike_all(point, timing)
+
+
+def strike(case: Case, directory: Path, database_url: str, node: NodeProcess, timing: Timing) -> float | None:
+    """Run one case; for a kill the time to what the other worker did next, in lease lengths, where there was anything to do."""
+    service = Service(directory, node, database_url, lease=f"{timing.lease:g}s", depth=1, tick="100ms", poll=0.1)
     try:
         scene = case.row.scene(service, f"{case.point}:{case.action}", case.shape, case.row.midway)
         scene.lay()
@@ -76,11 +109,12 @@ def strike(case: Case, directory: Path, database_url: str, node: NodeProcess) ->
         scene.mend()
         scene.settle()
         if case.action is Action.STOP:
+            time.sleep(timing.frozen)
             _thaw(case, scene, victim)
         scene.judge()
         seconds = _takeover_seconds(scene) if case.action is Action.KILL else None
         service.finish()
-        return seconds
+        return None if seconds is None else seconds / timing.lease
     except Exception as error:
         raise AssertionError(f"{error}\n{service.describe()}") from error
     finally:
