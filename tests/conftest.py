@@ -2,7 +2,14 @@
 
 import pytest
 
-from tests.support.postgres import database_template, database_url, empty_database, make_database, postgres_server
+from tests.support.postgres import (
+    database_template,
+    database_url,
+    empty_database,
+    make_database,
+    postgres_server,
+    used_databases,
+)
 from tests.support.stepped_postgres import _stepped_server, stepped_server
 
 __all__ = [
@@ -13,6 +20,7 @@ __all__ = [
     "make_database",
     "postgres_server",
     "stepped_server",
+    "used_databases",
 ]
 
 
