@@ -52,8 +52,10 @@ def broken(b: Build, c: Scenario, s: State) -> tuple[str, ...]:
     if c.in_order and any(e % 10 and e - 1 not in effects for e in effects):
         found.append("P17")
     for row in s.rows:
-        if row.closed == BY_FOREIGN and row.owner % 100 in effects:
-            found.append("I7")
+        if row.closed == BY_FOREIGN and row.nonce < len(s.chain):
+            tx, succeeded = s.chain[row.nonce]
+            if succeeded and tx.payload == row.owner % 100:
+                found.append("I7")
     ends = _wrong_ends(c, s, effects)
     if not (c.deep or s.restored):
         found += ends

@@ -8,12 +8,14 @@ from tests.model.signing import raise_fence
 from tests.model.state import (
     BY_FOREIGN,
     CANCEL,
+    DRAFT,
     HAS_BYTES,
     MINED,
     OPEN,
     Row,
     State,
     Step,
+    newest,
     next_nonce,
 )
 
@@ -72,7 +74,7 @@ def conclude(b: Build, c: Scenario, s: State, w: int) -> Iterator[Step]:
 
 def now_and_then(b: Build, c: Scenario, s: State, w: int) -> Iterator[Step]:
     """The periodic pass of a holder, where it finds something."""
-    if s.account.halted:
+    if s.account.halted or not b.reconciles_ever:
         return
     seen = evidence(b, s)
     if c.splits_reconcile:
@@ -90,12 +92,14 @@ def _unseen(b: Build, s: State, w: int) -> Iterator[Step]:
         if row.closed or row.nonce >= reach or not rules.is_worked(s, row):
             continue
         tx = s.chain[row.nonce][0]
+        if not b.judges_drafts and (a := newest(row)) >= 0 and row.attempts[a].status == DRAFT:
+            continue  # it is signed first
         watched = row.attempts if b.watches == "all" else row.attempts[-1:]
         own = {(a.payload, a.variant) for a in watched if a.status in HAS_BYTES}
         if (tx.payload, tx.variant) in own:
             continue
         foreign = Step(
-            w, "reconcile.seen", f"nonce {row.nonce} went to a stranger", rules.move(s, w, ("foreign", row.nonce, row.owner))
+            w, "reconcile.seen", f"nonce {row.nonce} went to a stranger", rules.move(s, w, ("foreign", row.nonce, row.owner, reach, s.deep))
         )
         if b.foreign_evidence == "journal" and b.journal and any(tx in e.signed for e in s.journal):
             continue
@@ -111,14 +115,19 @@ def record_foreign(b: Build, c: Scenario, s: State, w: int) -> Iterator[Step]:
     if not passes:
         yield Step(w, "reconcile.recorded", "refused by the fence", rules.drop(s, w))
         return
-    _, nonce, owner = s.workers[w].at
+    _, nonce, owner, height, deep = s.workers[w].at
+    assert isinstance(nonce, int)
+    assert isinstance(owner, int)
+    assert isinstance(height, int)
+    assert isinstance(deep, int)
     idle = rules.move(s, w, ())
-    i = rules.row_of(s, nonce, owner)  # type: ignore[arg-type]  # what `_unseen` put there
+    i = rules.row_of(s, nonce, owner)
     if i < 0 or s.rows[i].closed or s.account.halted:
         yield Step(w, "reconcile.recorded", "nothing to change", idle)
         return
     e = s.rows[i].owner % 100 // 10
     after = rules.close(b, idle, i, -1, BY_FOREIGN, steps=c.executions[e], in_order=c.in_order)
+    after = rules.witnessed(c, after, height, deep)
     yield Step(w, "reconcile.recorded", f"nonce {nonce} is closed as foreign", after, broken)
 
 

@@ -14,6 +14,7 @@ from tests.model.state import (
     PENDING,
     SUCCEEDED,
     Account,
+    Execution,
     Row,
     Snapshot,
     State,
@@ -31,7 +32,7 @@ def events(b: Build, c: Scenario, s: State) -> Iterator[Step]:
     yield from _chain(c, s)
     if not c.threads:
         yield from _leases(b, c, s)
-    if c.foreign and not any(tx.payload == FOREIGN for tx in s.pool) and all(t.payload != FOREIGN for t, _ in s.chain):
+    if c.foreign and not s.outside:
         stranger = Tx(len(s.chain), FOREIGN, 0)
         yield Step(WORLD, "the key is used elsewhere", "", s._replace(pool=s.pool | {stranger}, outside=True))
     if c.cancel:
@@ -135,7 +136,7 @@ def _operator(b: Build, c: Scenario, s: State) -> Iterator[Step]:
         if c.reissue and execution.reissue == 0 and rows:
             is_dead = all(row.closed not in (OPEN, EFFECT) for row in rows)
             if is_dead or b.parks_on_doubt:
-                again = execution._replace(state=PENDING, reissue=1)
+                again = Execution(PENDING, 0, 1)
                 yield Step(WORLD, "an operator reissues", f"E{e}", rules.set_execution(s, e, again))
         if c.reopen and not rows and not s.account.halted:
             yield from _resolve(b, c, s, e)
