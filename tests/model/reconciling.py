@@ -79,6 +79,7 @@ def now_and_then(b: Build, c: Scenario, s: State, w: int) -> Iterator[Step]:
     seen = evidence(b, s)
     if c.splits_reconcile:
         yield Step(w, "reconcile.fenced", "", rules.move(s, w, ("fenced", s.rows if not b.evidence_first else ())))
+        yield from _unseen(b, s, w)
     elif why := ground(b, s, seen, s.rows):
         yield Step(w, "reconcile.recorded", why, rules.halt(s))
     else:

@@ -25,6 +25,25 @@ from tests.model.state import (
 )
 
 WORLD = -1
+EVENTS = {
+    "mined",
+    "evicted",
+    "final",
+    "reorg",
+    "reorg past finality",
+    "dies",
+    "the lease expires",
+    "the key is used elsewhere",
+    "an operator cancels",
+    "an operator reissues",
+    "parked on doubt",
+    "a backup is taken",
+    "the backup is restored",
+    "reopened",
+    "resolved as paid",
+    "resolved as not paid",
+}
+"""What is no step of a worker, and so no crash point."""
 
 
 def events(b: Build, c: Scenario, s: State) -> Iterator[Step]:
@@ -59,7 +78,10 @@ def _chain(c: Scenario, s: State) -> Iterator[Step]:
         pool = s.pool if c.deep else frozenset(tx for tx in s.pool if tx.nonce > s.final)
         yield Step(WORLD, "final", f"nonce {s.final}", s._replace(final=s.final + 1, pool=pool))
         if c.reorg:
-            yield Step(WORLD, "reorg", f"nonce {count - 1}", s._replace(chain=s.chain[:-1]))
+            back = s._replace(chain=s.chain[:-1])
+            if s.account.witness >= count:  # a witness that was not final
+                back = back._replace(account=s.account._replace(is_changed=True))
+            yield Step(WORLD, "reorg", f"nonce {count - 1}", back)
     if c.deep and s.deep < 0 and 0 < s.final == count:
         # One block deeper than what stands for good, so that everything above was taken back before.
         account = s.account._replace(is_changed=s.account.witness > count - 1)
