@@ -9,15 +9,16 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
-from chain import answers
+from chain import agreement, answers
+from chain.agreement import Agreement, Claim
 from chain.answers import Estimate, EstimateCall, Spending
 from chain.errors import ChainError, Inconsistent, Malformed, RpcError, Unavailable, WrongChain
 from chain.keccak import keccak
 from chain.rpc import Call, Result, Rpc
 from chain.sending import send_to
-from chain.submission import SendAnswer
-from chain.types import ChainView, FinalityRule, Receipt, checksum
-from chain.views import Views
+from chain.submission import SendAnswer, Verdict, classify
+from chain.types import BlockRef, ChainView, FinalityRule, Receipt, checksum
+from chain.views import DifferentHeights, Views
 
 T = TypeVar("T")
 
@@ -53,9 +54,9 @@ class ChainClient:
         self._verified: set[int] = set()
         self._genesis: bytes | None = None
         self._preferred = 0
-        self._views = Views(finality)
+        self._views = Views(finality, chain_id)
         self._retries = 0
-        self._senders: ThreadPoolExecutor | None = None
+        self._beside: ThreadPoolExecutor | None = None
 
     def __repr__(self) -> str:
         return f"ChainClient({self.name}, {self.chain_id}, {', '.join(self.labels)})"
@@ -72,8 +73,8 @@ class ChainClient:
 
     def close(self) -> None:
         """Close all connections and the sending threads."""
-        if self._senders is not None:
-            self._senders.shutdown(wait=True)
+        if self._beside is not None:
+            self._beside.shutdown(wait=True)
         for rpc in self._rpcs:
             rpc.close()
 
@@ -99,8 +100,25 @@ class ChainClient:
 
         The final block is asked for by the number it had last time, with the account's nonce at that number; if the
         rule now names another, a second post asks at the right one. So `final` and `nonce_final` belong together.
+
+        Where the answers of every endpoint come from different heights, nothing is final in the view, and the rest of it
+        is what a node behind a load balancer is good for: enough to send, not to conclude.
         """
-        return self._read(lambda rpc: self._views.ask(rpc, address))
+        without_final: list[ChainView] = []
+
+        def ask(rpc: Rpc) -> ChainView:
+            try:
+                return self._views.ask(rpc, address)
+            except DifferentHeights as error:
+                without_final.append(error.without_final)
+                raise
+
+        try:
+            return self._read(ask)
+        except (Unavailable, RpcError):
+            if not without_final:
+                raise
+            return without_final[-1]
 
     def receipts(self, hashes: Sequence[bytes]) -> list[Receipt | None]:
         """The receipts of these transactions, in order; None for one that is in no block this endpoint knows."""
@@ -111,28 +129,23 @@ class ChainClient:
 
         return self._ask(calls, read)
 
-    def without_receipt(self, hashes: Sequence[bytes], number: int) -> list[str]:
-        """The endpoints that stand at block `number` or past it and have no receipt for any of these hashes.
+    def proofs(self, claims: Sequence[Claim], final: BlockRef) -> Agreement:
+        """Ask every endpoint whether these transactions stand in these blocks, with `final` above them (G10).
 
-        Every endpoint is asked; none is returned if one of them, wherever it stands, has a receipt (P5).
+        Raises Unavailable if none answers.
         """
-        calls: list[Call] = [("eth_blockNumber", [])]
-        calls += [("eth_getTransactionReceipt", [answers.hex_of(item)]) for item in hashes]
-        found: list[str] = []
-        for index, rpc in enumerate(self._rpcs):
-            try:
-                if index not in self._verified:
-                    self._verify(index)
-                head, *receipts = rpc.batch(calls)
-                if any(isinstance(reply, ChainError) for reply in (head, *receipts)):
-                    continue
-                if any(answers.receipt(reply, item) for reply, item in zip(receipts, hashes, strict=True)):
-                    return []
-                if answers.quantity(head) >= number:
-                    found.append(self.labels[index])
-            except (Unavailable, Malformed, RpcError):
-                continue
-        return found
+        opinions = self._everywhere(lambda rpc: agreement.opinion(rpc, claims, final))
+        if not opinions:
+            raise Unavailable(f"no endpoint of {self.name} told what became of {len(claims)} transactions")
+        return agreement.weigh(opinions, len(claims))
+
+    def without_receipt(self, hashes: Sequence[bytes], sender: bytes, nonce: int, final: BlockRef) -> list[str]:
+        """The endpoints at or past `final` where `nonce` is used at that block and none of these has a receipt (P5).
+
+        Every endpoint is asked; none is returned if one of them says otherwise.
+        """
+        said = self._everywhere(lambda rpc: agreement.nothing_of_ours(rpc, hashes, sender, nonce, final))
+        return [] if False in said.values() else [label for label, is_so in said.items() if is_so]
 
     def canonical_hashes(self, numbers: Sequence[int]) -> dict[int, bytes | None]:
         """The hash of the block at each height, by one endpoint; None above its head."""
@@ -162,7 +175,7 @@ class ChainClient:
         """The transaction that used a nonce of `sender` in the blocks `first` to `last`, found by halving.
 
         None if it is not there, if the nonce was used without a transaction (EIP-7702), or if the node keeps no state
-        that old.
+        that old. Raises RpcError where a node is asked too fast.
         """
         low, high = first, last
         try:
@@ -173,7 +186,9 @@ class ChainClient:
                 low, high = (low, middle) if count > nonce else (middle + 1, high)
             whole: list[Call] = [("eth_getBlockByNumber", [hex(low), True])]
             return self._ask(whole, lambda replies: answers.spending(replies[0], sender, nonce))
-        except RpcError:
+        except RpcError as error:
+            if classify(error.code, error.message) is Verdict.RATE_LIMITED:
+                raise  # it would tell later: no evidence that there is nothing to find
             return None
 
     def send(self, raws: Sequence[bytes]) -> dict[str, list[SendAnswer]]:
@@ -185,11 +200,30 @@ class ChainClient:
         hashes = [keccak(raw) for raw in raws]
         if len(self._rpcs) == 1:
             return {self.labels[0]: send_to(self._rpcs[0], raws, hashes)}
-        with self._lock:
-            if self._senders is None:
-                self._senders = ThreadPoolExecutor(2 * len(self._rpcs), thread_name_prefix=f"send-{self.name}")
-        answered = self._senders.map(lambda rpc: send_to(rpc, raws, hashes), self._rpcs)
+        answered = self._side_by_side().map(lambda rpc: send_to(rpc, raws, hashes), self._rpcs)
         return dict(zip(self.labels, answered, strict=True))
+
+    def _side_by_side(self) -> ThreadPoolExecutor:
+        """Threads to ask endpoints beside one another: a dead one costs its time-out once."""
+        with self._lock:
+            if self._beside is None:
+                self._beside = ThreadPoolExecutor(2 * len(self._rpcs), thread_name_prefix=f"endpoints-{self.name}")
+            return self._beside
+
+    def _everywhere(self, ask: Callable[[Rpc], T]) -> dict[str, T]:
+        """What every endpoint of the right chain that answers says. Raises WrongChain and Inconsistent."""
+
+        def one(index: int) -> list[T]:
+            try:
+                if index not in self._verified:
+                    self._verify(index)
+                return [ask(self._rpcs[index])]
+            except (Unavailable, Malformed, RpcError):
+                return []
+
+        indices = range(len(self._rpcs))
+        found = map(one, indices) if len(self._rpcs) == 1 else self._side_by_side().map(one, indices)
+        return {label: said[0] for label, said in zip(self.labels, found, strict=True) if said}
 
     def _ask(self, calls: Sequence[Call], read: Callable[[list[Result]], T], *, errors: bool = False) -> T:
         """Batch on one endpoint. A call without a usable answer fails the read; so does an error unless wanted."""

@@ -21,7 +21,7 @@ class ChainError(Exception):
 class Unavailable(ChainError):
     """No usable answer came: time-out, refused connection, HTTP status, body too large.
 
-    `status` is the HTTP status if there was one.
+    `status` is the HTTP status if there was one, or the one that asked us to wait.
     """
 
     def __init__(self, message: str, *, status: int | None = None) -> None:

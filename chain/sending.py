@@ -32,7 +32,7 @@ def send_to(rpc: Rpc, raws: Sequence[bytes], hashes: Sequence[bytes]) -> list[Se
 
 def _verdict(reply: Result, expected: bytes) -> SendAnswer:
     if isinstance(reply, RpcError):
-        return answer(reply.code, reply.message)
+        return answer(reply.code, reply.message, reply.data)
     if isinstance(reply, ChainError):
         return SendAnswer(Verdict.AMBIGUOUS, detail(str(reply)))
     if reply == "0x" + expected.hex():

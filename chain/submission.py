@@ -12,6 +12,7 @@ only. A text that is not in the table is AMBIGUOUS: maybe sent.
 import re
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Any
 
 
 class Verdict(StrEnum):
@@ -63,10 +64,13 @@ BY_PREFIX: dict[str, Verdict] = {
     "nonce too low": _L,
     "oldnonce": _L,
     "transaction nonce is too low": _L,
+    "transaction nonce too low": _L,
+    "noncetoolow": _L,
     # another of this nonce is there
     "replacement transaction underpriced": _R,
     "could not replace existing tx": _R,
     "replacementnotallowed": _R,
+    "replaceunderpriced": _R,
     # too cheap
     "transaction underpriced": _U,
     "underpriced": _U,
@@ -86,6 +90,7 @@ BY_PREFIX: dict[str, Verdict] = {
     "intrinsicgas": _X,
     "insufficient gas for floor data gas cost": _X,
     "oversized data": _X,
+    "oversizeddata": _X,
     "exceeds block gas limit": _X,
     "gas limit is too high": _X,
     "transaction gas limit too high": _X,
@@ -138,8 +143,8 @@ BY_PREFIX: dict[str, Verdict] = {
 }
 """Beginning of a message, lower case and with single spaces → verdict (anvil, geth, Nethermind, Besu, Erigon, Reth, Nitro, proxyd)."""
 
-RATE_LIMIT_CODES = frozenset({-32016, -32017, -32024})
-"""Codes that proxyd gives to rate limits and nobody else to anything."""
+RATE_LIMIT_CODES = frozenset({-32005, -32016, -32017, -32024})
+"""Codes that EIP-1474 (-32005) and proxyd give to rate limits and nobody else to anything."""
 
 _ERIGON_STATUS = re.compile(r"^(already_exists|internal_error|fee_too_low|invalid): ")
 _PREFIXES = tuple(sorted(BY_PREFIX, key=len, reverse=True))
@@ -163,6 +168,10 @@ def detail(message: str) -> str:
     return text if len(text) <= _DETAIL_LIMIT else text[: _DETAIL_LIMIT - 1] + "…"
 
 
-def answer(code: int | None, message: str) -> SendAnswer:
-    """The whole answer for a node's error."""
-    return SendAnswer(classify(code, message), detail(message))
+def answer(code: int | None, message: str, data: Any = None) -> SendAnswer:
+    """The whole answer for a node's error. Some gateways put the node's own words into `data`."""
+    verdict = classify(code, message)
+    inner = data.get("message") if isinstance(data, dict) else data
+    if verdict is not Verdict.AMBIGUOUS or not isinstance(inner, str) or inner.startswith("0x"):
+        return SendAnswer(verdict, detail(message))
+    return SendAnswer(classify(code, inner), detail(f"{message}: {inner}" if message else inner))

@@ -1,5 +1,8 @@
 """HTTP posts of JSON to one endpoint: counted, never repeated, never redirected.
 
+An endpoint that answers 429 or 503 with Retry-After is left alone for so long (at most MAX_REST_SECONDS): posts then fail
+without being made.
+
 What it does not do, on purpose: no retries (a send that is posted twice is two sends; web3.py's default posts one up to
 five times), no redirects (the body would go to another host), no proxies (urllib3 reads no `HTTP_PROXY` or `NO_PROXY`;
 use a local forwarder as the endpoint), no cookies. TLS certificates are checked against the system's authorities.
@@ -8,6 +11,8 @@ use a local forwarder as the endpoint), no cookies. TLS certificates are checked
 import json
 import threading
 import time
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
 from typing import Any
 
 import urllib3
@@ -19,6 +24,8 @@ from chain.submission import detail
 
 MAX_BODY = 64 << 20
 """The longest answer that is read, in bytes."""
+MAX_REST_SECONDS = 60.0
+"""How long an endpoint is left alone at most, whatever it asks for."""
 
 
 def label_of(url: str) -> str:
@@ -53,6 +60,7 @@ class Transport:
         kind = urllib3.HTTPSConnectionPool if parsed.scheme == "https" else urllib3.HTTPConnectionPool
         self._pool = kind(str(parsed.host).strip("[]"), parsed.port, maxsize=max_connections)
         self._lock = threading.Lock()
+        self._resting_until = 0.0
         self.posts = 0
 
     def __repr__(self) -> str:
@@ -65,8 +73,11 @@ class Transport:
     def post(self, body: Any) -> Any:
         """Post one JSON value and return the JSON value that answers it.
 
-        Raises Unavailable (no answer, an HTTP error, a redirect, too long, too slow) and Malformed (not JSON).
+        Raises Unavailable (no answer, an HTTP error, a redirect, too long, too slow, asked to wait) and Malformed (not JSON).
         """
+        rest = self._resting_until - time.monotonic()
+        if rest > 0:
+            raise Unavailable(f"{self.label} asked us to wait: not asked for another {rest:.0f} s", status=429)
         with self._lock:
             self.posts += 1
         until = time.monotonic() + self._timeout_seconds
@@ -89,6 +100,8 @@ class Transport:
             response.close()
             raise Unavailable(f"{self.label} broke off its answer ({_cause(error)})", status=response.status) from None
         response.release_conn()
+        if response.status in (429, 503):
+            self._resting_until = time.monotonic() + _rest_seconds(response.headers.get("Retry-After"))
         return self._parse(response.status, raw)
 
     def _read(self, response: urllib3.BaseHTTPResponse, until: float) -> bytes:
@@ -104,14 +117,14 @@ class Transport:
         return b"".join(parts)
 
     def _parse(self, status: int, raw: bytes) -> Any:
-        if status == 429 or status >= 500 or 300 <= status < 400:
+        if status == 429 or 300 <= status < 400:
             what = "sent us elsewhere" if 300 <= status < 400 else "answered"
             raise Unavailable(f"{self.label} {what} with HTTP status {status}", status=status)
         try:
             reply = None if is_too_deep(raw) else json.loads(raw)
         except (ValueError, RecursionError):
             reply = None
-        if status != 200 and not is_error(reply):
+        if status != 200 and not (is_refusal(reply) or (status < 500 and is_error(reply))):
             raise Unavailable(f"{self.label} answered with HTTP status {status}", status=status)
         if reply is None:
             raise Malformed(
@@ -123,6 +136,28 @@ class Transport:
 def is_error(reply: Any) -> bool:
     """Say whether this looks like the error answer of JSON-RPC."""
     return isinstance(reply, dict) and reply.get("error") is not None
+
+
+def is_refusal(reply: Any) -> bool:
+    """Say whether a JSON-RPC server wrote this error, or a list of them, rather than a gateway before it: it has a code."""
+    if isinstance(reply, list):
+        return bool(reply) and all(isinstance(item, dict) and is_refusal(item) for item in reply)
+    return is_error(reply) and isinstance(reply["error"], dict) and type(reply["error"].get("code")) is int
+
+
+def _rest_seconds(asked: str | None) -> float:
+    """What a Retry-After header asks for, as a number of seconds or as a date; 0 for none or nonsense."""
+    if asked is None:
+        return 0.0
+    try:
+        seconds = float(asked) if asked.isdecimal() else _until(parsedate_to_datetime(asked))
+    except (ValueError, TypeError):
+        return 0.0
+    return min(max(seconds, 0.0), MAX_REST_SECONDS)
+
+
+def _until(date: datetime) -> float:
+    return (date.replace(tzinfo=date.tzinfo or UTC) - datetime.now(UTC)).total_seconds()
 
 
 def _cause(error: BaseException) -> str:

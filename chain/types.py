@@ -58,13 +58,14 @@ class ChainView:
     """What one tick knows about a chain and an account, asked once and used by every stage.
 
     `final` is the newest block the chain's finality rule calls final, None while a tag names no block yet;
-    `nonce_final` is the account's nonce at exactly that block.
+    `nonce_final` is the account's nonce at exactly that block. `nonce_pending` is never below `nonce_latest`, and None
+    where the node does not tell it.
     """
 
     head: Head
     final: BlockRef | None
     nonce_latest: int
-    nonce_pending: int
+    nonce_pending: int | None
     nonce_final: int | None
     balance_wei: int
     tip_wei: int

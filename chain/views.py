@@ -1,31 +1,45 @@
 """Asking an endpoint for a `ChainView`: all that a tick needs, in one post where that is possible.
 
+The chain id is asked for each time: an endpoint that serves another chain from one day to the next is noticed at once.
+
 The final block is asked for by the number it had last time, together with the account's nonce at that number. If the
 chain's rule now names another block, a second post asks at the right number, so `final` and `nonce_final` always belong
 together; with tags, which move every few minutes, that is rare, with a depth it happens once a block.
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from chain import answers
-from chain.errors import ChainError, RpcError, Unavailable
+from chain.errors import ChainError, RpcError, Unavailable, WrongChain
 from chain.rpc import Call, Result, Rpc
 from chain.types import ChainView, Depth, FinalityRule, Head, Tag, checksum
 
 TIP_METHOD = "eth_maxPriorityFeePerGas"
 
 
+class DifferentHeights(Unavailable):
+    """Answers of one endpoint contradict each other, as behind a load balancer whose nodes are not in step.
+
+    `without_final` is what they are good for: a view in which nothing is final.
+    """
+
+    def __init__(self, label: str, without_final: ChainView) -> None:
+        super().__init__(f"the answers of {label} come from different heights")
+        self.without_final = without_final
+
+
 class Views:
     """Remembers, for one chain, the last final number and how its nodes are asked for a tip."""
 
-    def __init__(self, finality: FinalityRule) -> None:
-        self._finality = finality
+    def __init__(self, finality: FinalityRule, chain_id: int) -> None:
+        self._finality, self._chain_id = finality, chain_id
         self._guess = 0
         self._tip_method = TIP_METHOD
 
     def ask(self, rpc: Rpc, account: bytes) -> ChainView:
-        """Ask this endpoint. Raises like a read of `ChainClient`, Unavailable if its answers contradict each other."""
+        """Ask this endpoint. Raises like a read of `ChainClient`, DifferentHeights if its answers contradict each other."""
         address, guess, tip_method = checksum(account), self._guess, self._tip_method
         calls: list[Call] = [
             ("eth_getBlockByNumber", ["latest", False]),
@@ -33,27 +47,35 @@ class Views:
             ("eth_getTransactionCount", [address, "pending"]),
             ("eth_getBalance", [address, "latest"]),
             (tip_method, []),
+            ("eth_chainId", []),
             *_at(guess, address),
         ]
         if isinstance(self._finality, Tag):
             calls.append(("eth_getBlockByNumber", [self._finality.tag, False]))
         replies = rpc.batch(calls)
+        self._check_chain(rpc, replies[5])
         head = answers.head(_plain(replies[0]))
-        latest, pending, balance = (answers.quantity(_plain(reply)) for reply in replies[1:4])
-        number = self._final_number(head, replies[7:])
-        final, nonce_final = None, None
-        if number is not None:
-            block, count = replies[5:7]
-            if number != guess or block is None or isinstance(block, ChainError) or isinstance(count, ChainError):
-                block, count = rpc.batch(_at(number, address))
-                self._guess = number
-            if block is None:
-                raise Unavailable(f"{rpc.label} does not know block {number}, which it called final")
-            final, nonce_final = answers.head(_plain(block), number).ref, answers.quantity(_plain(count))
-            if number > head.number or nonce_final > latest:
-                raise Unavailable(f"the answers of {rpc.label} come from different heights")
+        latest, balance = (answers.quantity(_plain(reply)) for reply in (replies[1], replies[3]))
         tip_wei = self._tip(rpc, tip_method, replies[4], head)
-        return ChainView(head, final, latest, max(latest, pending), nonce_final, balance, tip_wei)
+        view = ChainView(head, None, latest, _pending(replies[2], latest), None, balance, tip_wei)
+        number = self._final_number(head, replies[8:])
+        if number is None:
+            return view
+        block, count = replies[6:8]
+        if number != guess or block is None or isinstance(block, ChainError) or isinstance(count, ChainError):
+            block, count = rpc.batch(_at(number, address))
+            self._guess = number
+        if block is None or number > head.number:
+            raise DifferentHeights(rpc.label, view)
+        final, nonce_final = answers.head(_plain(block), number).ref, answers.quantity(_plain(count))
+        if nonce_final > latest:
+            raise DifferentHeights(rpc.label, view)
+        return replace(view, final=final, nonce_final=nonce_final)
+
+    def _check_chain(self, rpc: Rpc, reply: Result) -> None:
+        found = answers.quantity(_plain(reply))
+        if found != self._chain_id:
+            raise WrongChain(f"{rpc.label} serves chain {found} now, it is configured as chain {self._chain_id}")
 
     def _final_number(self, head: Head, tagged: Sequence[Result]) -> int | None:
         if isinstance(self._finality, Depth):
@@ -74,6 +96,14 @@ class Views:
 def _at(number: int, address: str) -> list[Call]:
     at = hex(number)
     return [("eth_getBlockByNumber", [at, False]), ("eth_getTransactionCount", [address, at])]
+
+
+def _pending(reply: Result, latest: int) -> int | None:
+    """A pending count below the latest one says nothing; some nodes have none."""
+    try:
+        return max(latest, answers.quantity(_plain(reply)))
+    except ChainError:
+        return None
 
 
 def _plain(reply: Result) -> Any:

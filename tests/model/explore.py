@@ -50,9 +50,7 @@ def beginning(b: Build, c: Scenario) -> State:
     """Nothing is reserved, nobody works."""
     first = Worker(1, b.journal, ()) if c.threads else IDLE
     executions = tuple(Execution(PENDING, 0, 0) for _ in c.executions)
-    return State(
-        executions, (), (), (), 0, frozenset(), Account(), frozenset(), False, None, False, -1, (first, first)
-    )
+    return State(executions, (), (), (), 0, frozenset(), Account(), frozenset(), False, None, False, -1, (first, first))
 
 
 def steps_from(b: Build, c: Scenario, s: State) -> list[Step]:
@@ -158,12 +156,10 @@ class Search:
                     todo.append(before)
         result.stuck = len(self._states) - sum(reached)
         if result.stuck:
-            self._note(result, "stuck", lambda: self._trace(reached.index(0)))
+            self._note(result, "stuck", lambda: self._trace(reached.index(0) or reached.rindex(0)))
 
 
-def explore(
-    b: Build, c: Scenario, *, until: frozenset[str] = frozenset(), limit: int = 10_000_000
-) -> Result:
+def explore(b: Build, c: Scenario, *, until: frozenset[str] = frozenset(), limit: int = 10_000_000) -> Result:
     """Search a scenario with a build."""
     # A search makes millions of tuples and no cycles.
     gc.disable()

@@ -102,5 +102,3 @@ def is_ended(s: State) -> bool:
 def is_goal(s: State) -> bool:
     """What every state must be able to reach."""
     return s.account.halted or is_ended(s)
-
-

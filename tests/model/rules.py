@@ -69,7 +69,9 @@ def is_stored(s: State, tx: Tx) -> bool:
     for nonce, _, _, attempts in s.rows:
         if nonce == tx.nonce:
             for payload, variant, status in attempts:
-                if (payload, variant) == (tx.payload, tx.variant) and (status in HAS_BYTES or status in (FINAL, SUPERSEDED)):
+                if (payload, variant) == (tx.payload, tx.variant) and (
+                    status in HAS_BYTES or status in (FINAL, SUPERSEDED)
+                ):
                     return True
     return False
 
@@ -179,9 +181,7 @@ def end_settled(b: Build, s: State, e: int, steps: int, in_order: bool) -> State
     if "" in closed:
         return s
     owners = len({row.owner for row in rows})
-    if owners < steps and not (
-        in_order and (closed[-1] != EFFECT or (execution.cancel == 2 and b.cancel_stops_rest))
-    ):
+    if owners < steps and not (in_order and (closed[-1] != EFFECT or (execution.cancel == 2 and b.cancel_stops_rest))):
         return s
     took_effect = closed.count(EFFECT)
     if BY_FOREIGN in closed:
@@ -191,5 +191,3 @@ def end_settled(b: Build, s: State, e: int, steps: int, in_order: bool) -> State
     if took_effect:
         return end_as(s, e, PARTIAL)
     return end_as(s, e, REVERTED if REVERT in closed else CANCELLED)
-
-

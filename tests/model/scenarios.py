@@ -55,10 +55,20 @@ FULL = (
     Scenario("rows restored unseen, foreign use", (1,), restore="quiet", foreign=True, reorg=True, cancel=1, workers=1),
     Scenario("rows and journal restored", restore="timeline", shared_journal=True, splits_sign=False),
     Scenario("reopened", restore="timeline", reopen=True, splits_sign=False),
-    Scenario("reopened without the journal", restore="timeline", shared_journal=True, reopen=True, workers=1, reorg=True),
+    Scenario(
+        "reopened without the journal", restore="timeline", shared_journal=True, reopen=True, workers=1, reorg=True
+    ),
     Scenario("reopened, a wrong word", restore="timeline", reopen=True, wrong_word=True, splits_sign=False),
     Scenario("deep reorg", deep=True, cancel=1, workers=1, reorg=True, bump=True, splits_sign=False),
     Scenario("deep reorg, foreign use", deep=True, foreign=True, workers=1, reorg=True, splits_sign=False),
     Scenario("reconcile beside a takeover", splits_reconcile=True, reorg=True, splits_sign=False),
-    Scenario("reconcile, bump, foreign use", (1,), splits_reconcile=True, bump=True, foreign=True, reorg=True, splits_sign=False),
+    Scenario(
+        "reconcile, bump, foreign use",
+        (1,),
+        splits_reconcile=True,
+        bump=True,
+        foreign=True,
+        reorg=True,
+        splits_sign=False,
+    ),
 )

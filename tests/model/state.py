@@ -154,9 +154,7 @@ def put(rows: tuple[Row, ...], i: int, row: Row) -> tuple[Row, ...]:
 def with_status(row: Row, a: int, status: str) -> Row:
     """The row with the status of one attempt changed."""
     old = row.attempts[a]
-    return row._replace(
-        attempts=(*row.attempts[:a], Attempt(old.payload, old.variant, status), *row.attempts[a + 1 :])
-    )
+    return row._replace(attempts=(*row.attempts[:a], Attempt(old.payload, old.variant, status), *row.attempts[a + 1 :]))
 
 
 def execution_of(owner: int) -> int:

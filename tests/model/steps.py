@@ -63,7 +63,7 @@ def _reserve(b: Build, c: Scenario, s: State, w: int) -> Iterator[Step]:
         if not owners:
             continue
         if len(s.chain) > following and not b.follows_chain:
-            yield Step(w, "reserve.prepared", f"halts before E{e}", rules.halt(s))
+            yield Step(w, "reserve.halted", f"before E{e}", rules.halt(s))
         else:
             yield Step(w, "reserve.prepared", f"E{e}", move(s, w, ("reserve", owners)))
 

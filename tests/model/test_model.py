@@ -11,15 +11,22 @@ from tests.model.world import EVENTS
 _NO_BOUNDARY = {
     "schedule.computed": "slots have a unique key and no nonce: tests/lease/test_scheduler.py",
     "schedule.recorded": "as above",
+    "plan.expired": "an execution that ends without a nonce",
     "plan.counted": "a plan is pure, and PENDING stands for PLANNED: a crash leaves a count",
     "plan.made": "as above",
     "plan.recorded": "as above",
+    "reserve.waiting": "what waits has no nonce",
+    "sign.journaling": "inside a transaction: a crash there is a crash before it",
+    "sign.keeping": "as above",
     "sign.journaled": "inside the signer's call: an order without bytes is signed again to the same bytes",
     "sign.made": "as above",
     "sign.kept": "as above",
     "lease.selected": "the database decides again when it is acquired",
+    "lease.acquiring": "inside a transaction",
     "lease.renewing": "a renewal changes no row that a guarded write asks for",
     "lease.renewed": "as above",
+    "lease.returning": "as a release",
+    "lease.returned": "as a release",
     "lease.releasing": "a release is the end of a generation: a takeover follows, as after a crash",
     "lease.released": "as above",
     "record.held": "inside a transaction: a crash there is a crash before it",
@@ -48,9 +55,15 @@ def _assert_right(scenario: Scenario) -> None:
 
 
 def test_the_steps_have_the_names_of_the_crash_points() -> None:
-    names = {name for c in (*FAST, Scenario("split", (1,), splits_send=True)) for name in explore(Build(), c, limit=2000).names}
+    names = {
+        name
+        for c in (*FAST, Scenario("split", (1,), splits_send=True))
+        for name in explore(Build(), c, limit=2000).names
+    }
     steps = names - EVENTS
     points = {str(point) for point in CrashPoint}
     assert steps <= points, f"no crash point is called {steps - points}"
     assert not steps & _NO_BOUNDARY.keys()
-    assert points == steps | _NO_BOUNDARY.keys(), f"neither a step nor explained: {points ^ (steps | _NO_BOUNDARY.keys())}"
+    assert points == steps | _NO_BOUNDARY.keys(), (
+        f"neither a step nor explained: {points ^ (steps | _NO_BOUNDARY.keys())}"
+    )

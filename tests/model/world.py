@@ -90,7 +90,9 @@ def _chain(c: Scenario, s: State) -> Iterator[Step]:
 
 
 def _told(tx: Tx) -> str:
-    what = {-1: "the cancel", FOREIGN: "a stranger's"}.get(tx.payload) or f"step {tx.payload % 10} of E{tx.payload // 10}"
+    what = {-1: "the cancel", FOREIGN: "a stranger's"}.get(
+        tx.payload
+    ) or f"step {tx.payload % 10} of E{tx.payload // 10}"
     return f"{what} at {tx.nonce} (variant {tx.variant})"
 
 
@@ -188,5 +190,3 @@ def _reopen(s: State) -> Iterator[Step]:
     executions = tuple(x._replace(state=PARKED) if x.state == PENDING else x for x in s.executions)
     account = s.account._replace(halted=False, rewound=False)
     yield Step(WORLD, "reopened", "", s._replace(rows=s.rows + lost, executions=executions, account=account))
-
-

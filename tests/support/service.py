@@ -7,12 +7,14 @@ that went out had been committed first (G4), each nonce saw one set of bytes, an
 import os
 import textwrap
 import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+import psycopg
 from eth_account import Account
 from psycopg.rows import dict_row
 
@@ -67,7 +69,10 @@ def fresh_address() -> str:
 
 
 class Service:
-    """Build with `account` and `strategy`, then `register`, then `start_worker`."""
+    """Build with `account` and `strategy`, then `register`, then `start_worker`.
+
+    `worker_database_url` is another way to the same database, for the workers alone.
+    """
 
     def __init__(
         self,
@@ -79,16 +84,18 @@ class Service:
         depth: int = 2,
         plan_timeout: str = "5s",
         rebroadcast: str = "1s",
+        endpoints: int = 1,
+        worker_database_url: str | None = None,
     ) -> None:
         self.directory, self.node, self.database_url = directory, node, database_url
         self.config_file = directory / "fenced.toml"
         self.workers: list[WorkerProcess] = []
-        self._environment = {"FENCED_TEST_DATABASE": database_url.replace("+psycopg", "", 1)}
+        self._environment = {"FENCED_TEST_DATABASE": (worker_database_url or database_url).replace("+psycopg", "", 1)}
         self._lock = threading.Lock()
-        self._connection = plain_connection(database_url)
-        self._connection.row_factory = dict_row  # type: ignore[assignment]  # rows by name
+        self._connection = self._connect()
         self.database = Database(database_url, "test", pool_size=20)
-        self.proxy = RecordingProxy(node.url, self._uncommitted)
+        self.proxies = [RecordingProxy(node.url, self._uncommitted) for _ in range(endpoints)]
+        self.proxy = self.proxies[0]
         self._sections = [
             f'[service]\nname = "{SERVICE}"',
             '[database]\nurl = { env = "FENCED_TEST_DATABASE" }',
@@ -98,7 +105,7 @@ class Service:
                     f'plan_timeout = "{plan_timeout}"\nrebroadcast = "{rebroadcast}"',
                 ]
             ),
-            f'[chains.local]\nid = {CHAIN_ID}\nendpoints = ["{self.proxy.url}"]\nfinal = {{ depth = {depth} }}',
+            f"[chains.local]\nid = {CHAIN_ID}\nendpoints = {[proxy.url for proxy in self.proxies]}\nfinal = {{ depth = {depth} }}",
         ]
 
     # Building
@@ -168,9 +175,23 @@ class Service:
     # Reading
 
     def rows(self, sql: str, *parameters: object) -> list[dict[str, Any]]:
-        """Rows of a statement, by name."""
+        """Rows of a statement, by name; where the server was restarted, asked again when it is back."""
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while True:
+            try:
+                with self._lock:
+                    if self._connection.broken:
+                        self._connection = self._connect()
+                    return self._connection.execute(sql, parameters).fetchall()  # type: ignore[arg-type,return-value]
+            except psycopg.OperationalError:
+                if time.monotonic() > deadline:
+                    raise
+                time.sleep(0.05)
+
+    def execute(self, sql: str) -> None:
+        """A statement without rows."""
         with self._lock:
-            return self._connection.execute(sql, parameters).fetchall()  # type: ignore[arg-type,return-value]
+            self._connection.execute(sql)  # type: ignore[arg-type]  # only literal text is well typed
 
     def value(self, sql: str, *parameters: object) -> Any:
         """The first value of the first row, None without one."""
@@ -225,7 +246,8 @@ class Service:
 
     def mine(self, blocks: int) -> None:
         """Let a node that works on order make blocks, once it has every transaction that is on its way to it."""
-        self.proxy.wait_delivered()
+        for proxy in self.proxies:
+            proxy.wait_delivered()
         self.node.rpc("anvil_mine", hex(blocks))
 
     # Waiting
@@ -309,7 +331,7 @@ class Service:
                 worker.terminate()
         for worker in self.workers:
             worker.wait_ended()
-        assert self.proxy.complaints == []
+        assert [complaint for proxy in self.proxies for complaint in proxy.complaints] == []
         stored = {
             (bytes(row["address"]), row["nonce"]): set(row["raws"])
             for row in self.rows(
@@ -317,7 +339,7 @@ class Service:
                 " FROM attempt JOIN account USING (account_id) GROUP BY address, nonce HAVING count(raw) > 0"
             )
         }
-        for key, raws in self.proxy.raws_by_nonce().items():
+        for key, raws in [item for proxy in self.proxies for item in proxy.raws_by_nonce().items()]:
             assert raws <= stored[key], f"bytes that are not stored went out for nonce {key[1]}"
         report = audit(self.database_url, {CHAIN_ID: [self.node.url]})
         assert report.clean, report.violations
@@ -326,7 +348,8 @@ class Service:
         """End everything, whatever state it is in."""
         for worker in self.workers:
             worker.kill()
-        self.proxy.close()
+        for proxy in self.proxies:
+            proxy.close()
         self.database.close()
         self._connection.close()
 
@@ -341,6 +364,13 @@ class Service:
                 self.finish()
         finally:
             self.close()
+
+    def _connect(self) -> psycopg.Connection:
+        connection = plain_connection(self.database_url)
+        connection.row_factory = dict_row  # type: ignore[assignment]  # rows by name
+        # A reader's eyes: it sees no more and waits for no standby.
+        connection.execute("SET synchronous_commit = local")
+        return connection
 
     def _uncommitted(self, raws: Sequence[bytes]) -> list[str]:
         """Complaints about bytes that are not in the attempts table when they arrive, seen from another connection (G4)."""

@@ -106,16 +106,51 @@ def test_a_node_without_a_tip_method_is_asked_for_its_gas_price() -> None:
 @pytest.mark.parametrize(
     "lie", [{"head": 3, "tags": {"safe": 7}}, {"count": lambda p: "0x9" if p[1] == "0x5" else "0x1"}]
 )
-def test_answers_from_different_heights_are_no_view(lie: dict) -> None:
-    ledger = Ledger()
-    ledger.tags = {"safe": 5}
+def test_in_answers_from_different_heights_nothing_is_final(lie: dict) -> None:
+    """[B53] What a load balancer mixes up is enough to send and not enough to conclude; another endpoint may know more."""
+    ledger, honest = Ledger(), Ledger()
+    ledger.tags = honest.tags = {"safe": 5}
     if "count" in lie:
         ledger.table["eth_getTransactionCount"] = lie["count"]
     else:
         ledger.head = 3
         ledger.table["eth_getBlockByNumber"] = lambda p: block(7 if p[0] == "safe" else ledger.number(p[0]))
-    with node(ledger) as server, pytest.raises(Unavailable, match="different heights"):
-        client(server.url, finality=Tag("safe")).view(ME)
+    with node(ledger) as server, node(honest) as other:
+        alone = client(server.url, finality=Tag("safe")).view(ME)
+        assert (alone.final, alone.nonce_final) == (None, None)
+        assert alone.nonce_latest == (1 if "count" in lie else 3)
+        assert client(server.url, other.url, finality=Tag("safe")).view(ME).nonce_final == 5
+
+
+@pytest.mark.parametrize(
+    ("pending", "told"),
+    [
+        ("0x8", 10),
+        ("0x0", 10),
+        ("0xb", 11),
+        (None, None),
+        ("0x", None),
+        (ValueError(-32601, "the method does not exist"), None),
+    ],
+)
+def test_a_pending_count_that_says_nothing_holds_nothing_up(pending: object, told: int | None) -> None:
+    """[B52]"""
+    ledger = Ledger()
+
+    ledger.table["eth_getTransactionCount"] = lambda p: pending if p[1] == "pending" else ledger.count(p)
+    with node(ledger) as server:
+        view = client(server.url).view(ME)
+    assert (view.nonce_latest, view.nonce_pending, view.nonce_final) == (10, told, 6)
+
+
+def test_another_chain_behind_a_known_endpoint_is_noticed_by_the_next_view() -> None:
+    ledger = Ledger()
+    with node(ledger) as server:
+        chain = client(server.url)
+        chain.view(ME)
+        ledger.chain_id = 1
+        with pytest.raises(WrongChain, match="serves chain 1 now, it is configured as chain 31337"):
+            chain.view(ME)
 
 
 def test_a_wrong_chain_is_named_with_both_ids_and_without_secrets() -> None:

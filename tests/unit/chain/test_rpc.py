@@ -1,8 +1,11 @@
 """The transport against a real server that misbehaves: what is posted, how often, and what each answer becomes."""
 
+import contextlib
 import json
 import threading
 import time
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
 
 import pytest
 
@@ -132,6 +135,66 @@ def test_each_broken_answer_is_one_post_and_one_error(answer: bytes, error: type
         with pytest.raises(error, match=words):
             rpc.call("echo", [1])
         assert rpc.posts == len(server.posts) == 1
+
+
+REFUSAL = {"jsonrpc": "2.0", "id": 1, "error": {"code": -32000, "message": "nonce too low"}}
+
+
+@pytest.mark.parametrize("status", [200, 400, 500, 503])
+def test_a_refusal_is_the_nodes_own_under_any_status(status: int) -> None:
+    """[B28]"""
+    with node(http(status, json.dumps(REFUSAL).encode())) as server, pytest.raises(RpcError, match="nonce too low"):
+        Rpc(server.url).call("echo")
+    batch = [REFUSAL, REFUSAL | {"id": 2}]
+    with node(http(status, json.dumps(batch).encode())) as server:
+        assert [type(found) for found in Rpc(server.url).batch([("echo", [])] * 2)] == [RpcError] * 2
+
+
+@pytest.mark.parametrize("body", [b'{"error": "overloaded"}', b'{"error": {"message": "x"}}', b"[]", b"<html>", b"{}"])
+def test_a_gateways_error_is_no_answer_of_the_node(body: bytes) -> None:
+    with node(http(503, body)) as server, pytest.raises(Unavailable, match="503"):
+        Rpc(server.url).call("echo")
+
+
+@pytest.mark.parametrize("status", [429, 503])
+@pytest.mark.parametrize(
+    ("asked", "rests"),
+    [
+        ("7", True),
+        (format_datetime(datetime.now(UTC) + timedelta(hours=1), usegmt=True), True),
+        (format_datetime(datetime.now(UTC) - timedelta(hours=1), usegmt=True), False),
+        ("0", False),
+        ("-3", False),
+        ("soon", False),
+        ("1e9", False),
+        ("Mon, 99 Foo 2026", False),
+    ],
+)
+def test_retry_after_is_respected_by_every_caller_of_the_endpoint(status: int, asked: str, rests: bool) -> None:
+    """[B54]"""
+    with node(http(status, b"slow down", f"Retry-After: {asked}")) as server:
+        rpc = Rpc(server.url)
+        for _ in range(3):
+            with pytest.raises(Unavailable) as caught:
+                rpc.call("echo")
+            assert caught.value.status in (status, 429)
+        assert ("asked us to wait" in str(caught.value)) is rests
+        assert rpc.posts == len(server.posts) == (1 if rests else 3)
+
+
+def test_an_endpoint_that_asked_to_wait_is_asked_again_afterwards(monkeypatch) -> None:
+    monkeypatch.setattr("chain.transport.MAX_REST_SECONDS", 0.2)
+    with node(http(429, b"", "Retry-After: 999999999"), encoded(OK)) as server:
+        rpc = Rpc(server.url)
+        with pytest.raises(Unavailable):
+            rpc.call("echo")
+        with pytest.raises(Unavailable, match="asked us to wait"):
+            rpc.call("echo")
+        deadline = time.monotonic() + 30
+        while rpc.posts == 1 and time.monotonic() < deadline:
+            with contextlib.suppress(Unavailable, Malformed):
+                rpc.call("echo")
+        assert rpc.posts == 2
 
 
 def test_a_status_is_kept() -> None:

@@ -12,6 +12,12 @@ SAID = [
     (-32000, "Known transaction", V.ALREADY_KNOWN),
     (-32000, "known transaction. transaction with hash 0x12 is already in the system", V.ALREADY_KNOWN),
     (-32010, "Transaction with the same hash was already imported.", V.ALREADY_KNOWN),
+    (-32000, "known transaction: 0x12", V.ALREADY_KNOWN),
+    (-32000, "Transaction with the same hash was already imported", V.ALREADY_KNOWN),
+    (-32000, "ALREADY_EXISTS: already known", V.ALREADY_KNOWN),
+    (-32000, "tx already in mempool", V.ALREADY_KNOWN),
+    (-32603, "Transaction nonce too low", V.NONCE_TOO_LOW),
+    (-32000, "NonceTooLow", V.NONCE_TOO_LOW),
     (-32003, "nonce too low", V.NONCE_TOO_LOW),
     (-32000, "nonce too low: next nonce 1, tx nonce 0", V.NONCE_TOO_LOW),
     (-32000, "nonce too low: address 0xA, tx: 3 state: 5", V.NONCE_TOO_LOW),
@@ -22,6 +28,7 @@ SAID = [
     (-32000, "Replacement transaction underpriced", V.REPLACEMENT_UNDERPRICED),
     (-32000, "replacement transaction underpriced: new tx gas fee cap 1 <= 2", V.REPLACEMENT_UNDERPRICED),
     (-32010, "ReplacementNotAllowed", V.REPLACEMENT_UNDERPRICED),
+    (-32000, "ReplaceUnderpriced", V.REPLACEMENT_UNDERPRICED),
     (-32000, "could not replace existing tx", V.REPLACEMENT_UNDERPRICED),
     (-32000, "transaction underpriced", V.UNDERPRICED),
     (-32000, "transaction underpriced: gas tip cap 1, minimum needed 25000000000", V.UNDERPRICED),
@@ -29,6 +36,9 @@ SAID = [
     (-32003, "max fee per gas less than block base fee", V.UNDERPRICED),
     (-32009, "Gas price below configured minimum gas price", V.UNDERPRICED),
     (-32010, "FeeTooLowToCompete", V.UNDERPRICED),
+    (-32000, "FeeTooLow", V.UNDERPRICED),
+    (-32000, "UnderPriced", V.UNDERPRICED),
+    (-32000, "InsufficientFunds", V.INSUFFICIENT_FUNDS),
     (-32003, "Insufficient funds for gas * price + value", V.INSUFFICIENT_FUNDS),
     (-32000, "insufficient funds for gas * price + value: balance 1, tx cost 2, overshot 1", V.INSUFFICIENT_FUNDS),
     (-32004, "Upfront cost exceeds account balance", V.INSUFFICIENT_FUNDS),
@@ -45,7 +55,12 @@ SAID = [
     (-32016, "over rate limit", V.RATE_LIMITED),
     (-32016, "slow down", V.RATE_LIMITED),
     (-32005, "daily request count exceeded, request rate limited", V.RATE_LIMITED),
+    (-32005, "limit exceeded", V.RATE_LIMITED),
+    (-32005, "project ID request rate exceeded", V.RATE_LIMITED),
     # not definite, whatever the code
+    (-32000, "in-flight transaction limit reached for delegated accounts", V.AMBIGUOUS),
+    (-32000, "address already reserved", V.AMBIGUOUS),
+    (-32000, "transaction indexing is in progress", V.AMBIGUOUS),
     (-32003, "response too large", V.AMBIGUOUS),
     (-32000, "nonce too high: tx nonce 7, gapped nonce 5", V.AMBIGUOUS),
     (-32000, "txpool is full", V.AMBIGUOUS),
@@ -61,6 +76,7 @@ SAID = [
 
 @pytest.mark.parametrize(("code", "message", "verdict"), SAID)
 def test_what_nodes_say(code: int | None, message: str, verdict: Verdict) -> None:
+    """[B24] [B25]"""
     assert classify(code, message) is verdict
     assert classify(code, f"  {message.upper()} ") is verdict
 
@@ -79,3 +95,25 @@ def test_details_are_bounded_printable_and_without_urls() -> None:
     assert len(text) == 300
     assert text.isprintable()
     assert answer(-32000, "already  known").detail == "already known"
+
+
+@pytest.mark.parametrize(
+    ("message", "data", "verdict"),
+    [
+        ("", {"message": "nonce too low"}, V.NONCE_TOO_LOW),
+        ("Internal error", {"code": -32000, "message": "already known"}, V.ALREADY_KNOWN),
+        ("Internal error", "nonce too low", V.NONCE_TOO_LOW),
+        ("already known", {"message": "nonce too low"}, V.ALREADY_KNOWN),
+        ("Internal error", {"message": "who knows"}, V.AMBIGUOUS),
+        ("execution reverted", "0x08c379a0", V.AMBIGUOUS),
+        ("Internal error", {"message": {"deeper": 1}}, V.AMBIGUOUS),
+        ("Internal error", [1], V.AMBIGUOUS),
+        ("Internal error", None, V.AMBIGUOUS),
+    ],
+)
+def test_the_nodes_words_may_be_nested(message: str, data: object, verdict: Verdict) -> None:
+    """[B28]"""
+    said = answer(-32603, message, data)
+    assert said.verdict is verdict
+    if verdict is not V.AMBIGUOUS and isinstance(data, dict) and message != "already known":
+        assert data["message"] in said.detail
