@@ -5,6 +5,8 @@ import sys
 from executor.audit.reading import Check, Reader
 from executor.audit.report import Findings, Kind
 
+_ACKNOWLEDGED = """SELECT 'acknowledged_nonce', token, count(*), min(nonce::text) FROM {acknowledged} k
+ WHERE account_id = :account GROUP BY token"""
 _WRITERS = "\n UNION ALL ".join(
     f"SELECT '{table}' AS written, {column} AS token, count(*) AS found, min({key}) AS example FROM {table}"  # noqa: S608  (the names below)
     f" WHERE account_id = :account AND {column} IS NOT NULL GROUP BY {column}"
@@ -25,7 +27,7 @@ ACCOUNT = (
         f"""
         SELECT a.account_id, w.written, w.token, w.found, w.example, a.fence,
                CASE WHEN g.token IS NULL THEN 'unknown-generation' ELSE 'generation-above-mark' END AS fault
-          FROM ({_WRITERS}) w JOIN account a ON a.account_id = :account
+          FROM ({_WRITERS} UNION ALL {_ACKNOWLEDGED}) w JOIN account a ON a.account_id = :account
           LEFT JOIN lease_generation g ON (g.account_id, g.token) = (a.account_id, w.token)
          WHERE g.token IS NULL OR w.token > a.fence
         """,  # noqa: S608  (a constant)

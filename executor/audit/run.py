@@ -5,6 +5,7 @@ import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from contextlib import ExitStack
 from typing import Any
 
@@ -13,6 +14,7 @@ from executor.audit.catalogue import ACCOUNT, EXECUTIONS, NONCES, WHOLE
 from executor.audit.node import Node
 from executor.audit.reading import Range, Reader, Slice
 from executor.audit.report import AuditReport, Findings
+from executor.errors import Unreachable
 
 _COUNTS = """
 SELECT (SELECT count(*) FROM account) AS accounts,
@@ -60,7 +62,7 @@ def audit(database_url: str, chains: Mapping[int, Sequence[str]] | None) -> Audi
     may run beside working workers: it reads in short snapshots of 10,000 executions or nonces.
 
     Raises:
-        Unreachable: the database or a given chain does not answer.
+        Unreachable: the database or a given chain does not answer, or a process of the audit was ended.
         ConfigError: the database was never migrated, or an endpoint serves another chain.
     """
     started = time.monotonic()
@@ -81,8 +83,13 @@ def audit(database_url: str, chains: Mapping[int, Sequence[str]] | None) -> Audi
             for account, its in parts.items():
                 for part in its:
                     signatures.check_bytes(reader, part, account, findings)
-        for one in bytes_read or ():
-            findings.merge(one.result())
+        try:
+            for one in bytes_read or ():
+                findings.merge(one.result())
+        except BrokenProcessPool:
+            raise Unreachable(
+                "a process that reads signatures back was ended from outside; look at the machine's memory and ask again."
+            ) from None
     findings.not_checked += _TESTED
     return AuditReport(
         counts={**counts, **findings.counts},

@@ -8,7 +8,9 @@ SELECT to_regclass('acknowledged_nonce') IS NOT NULL AS acknowledged,
        EXISTS (SELECT FROM pg_attribute WHERE attrelid = 'execution'::regclass AND attname = 'resolution') AS resolved,
        EXISTS (SELECT FROM pg_attribute WHERE attrelid = 'execution'::regclass AND attname = 'stopped_at') AS stopped
 """
-_NONE = "(SELECT 0 AS account_id, 0::bigint AS nonce, ''::text AS execution_id, 0 AS step WHERE false)"
+_NONE = (
+    "(SELECT 0 AS account_id, 0::bigint AS nonce, ''::text AS execution_id, 0 AS step, 0::bigint AS token WHERE false)"
+)
 
 
 def names(found: Mapping[str, Any]) -> dict[str, str]:

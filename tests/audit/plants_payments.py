@@ -11,7 +11,8 @@ NEW_GENERATION = (
     "INSERT INTO lease_generation SELECT account_id, 2, gen_random_uuid(), 'x' FROM account WHERE name = 'treasury'"
 )
 ACKNOWLEDGED = (
-    "CREATE TABLE IF NOT EXISTS acknowledged_nonce (account_id integer, nonce bigint, execution_id text, step integer)"
+    "DROP TABLE IF EXISTS acknowledged_nonce CASCADE",
+    "CREATE TABLE acknowledged_nonce (account_id integer, nonce bigint, execution_id text, step integer, token bigint)",
 )
 PLANTS = {
     "slot-twice": Plant(
@@ -150,9 +151,9 @@ PLANTS = {
     "nonce-twice": Plant(
         ("nonce_reservation account_id=1 nonce=7",),
         (
-            ACKNOWLEDGED,
+            *ACKNOWLEDGED,
             (
-                "INSERT INTO acknowledged_nonce (account_id, nonce, execution_id, step) SELECT account_id, nonce, execution_id, step"
+                "INSERT INTO acknowledged_nonce SELECT account_id, nonce, execution_id, step, 1"
                 " FROM nonce_reservation WHERE nonce = 7"
             ),
         ),

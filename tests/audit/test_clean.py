@@ -9,6 +9,8 @@ import pytest
 from executor.audit import AuditReport, Violation, audit, reading, render
 from executor.errors import ConfigError, Unreachable
 from tests.audit import histories
+from tests.audit.planting import disarm
+from tests.audit.plants_payments import ACKNOWLEDGED
 from tests.store.rows import Call, Lane, Rows
 
 
@@ -147,3 +149,23 @@ def test_the_judge_shares_nothing_with_what_it_judges() -> None:
             names = [a.name for a in node.names] if isinstance(node, ast.Import) else []
             names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
             assert all(name.startswith(allowed) or name.partition(".")[0] in library for name in names), (source, names)
+
+
+def test_nonces_used_elsewhere_count_as_present(old_rows: Rows, history_url: str) -> None:
+    """Those that an operator's reopening acknowledged: neither a hole nor unknown to the journal."""
+    disarm(old_rows)
+    for statement in ACKNOWLEDGED:
+        old_rows.run(statement)
+    gone = "(SELECT execution_id FROM nonce_reservation WHERE nonce = 8)"
+    for table, column in (("broadcast", "nonce"), ("attempt", "nonce")):
+        old_rows.run(f"DELETE FROM {table} WHERE {column} = 8")
+    old_rows.run(
+        "INSERT INTO acknowledged_nonce SELECT 1, 8, execution_id, step, 1 FROM nonce_reservation WHERE nonce = 8"
+    )
+    old_rows.run(f"DELETE FROM history WHERE subject IN ('1/8', '1/8/0') OR subject = {gone}")
+    old_rows.run(f"DELETE FROM intent WHERE execution_id = {gone}")
+    old_rows.run(f"DELETE FROM execution WHERE execution_id = {gone}")
+    old_rows.run("DELETE FROM nonce_reservation WHERE nonce = 8")
+    report = audit(history_url, None)
+    assert report.violations == []
+    assert (report.counts["holes"], report.counts["nonces_used_elsewhere"]) == (0, 1)
