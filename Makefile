@@ -59,6 +59,9 @@ contracts: setup ## import-linter: who may import whom
 bench: setup ## figures as ratios, with the baselines beside them
 	$(BIN)/python -m tests.bench
 
+soak: setup ## five minutes of load under random faults, on the devnet and on anvil (FENCED_CHAOS_SEED repeats one)
+	$(BIN)/python -m pytest -n 0 -m chaos -s --timeout 1800 tests/chaos/test_load.py
+
 differential: setup ## our devnet beside real anvil and, where one is installed, real geth
 	@$(BIN)/python -m tests.devnet.differential
 
@@ -75,4 +78,4 @@ lock: ## renew requirements.lock and bootstrap.lock
 	$(BIN)/uv pip compile pyproject.toml --extra embedded --extra devnet --group test --group lint --group build \
 	  --universal --python-version 3.11 --generate-hashes --no-header --no-annotate -q --upgrade -o requirements.lock
 
-.PHONY: help setup demo test check lint fmt types contracts bench differential plans devnet schema lock
+.PHONY: help setup demo test check lint fmt types contracts bench soak differential plans devnet schema lock

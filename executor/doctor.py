@@ -17,7 +17,7 @@ from executor.database import EPOCH, Database
 from executor.errors import ExecutorError
 from executor.reports import WORKER_SECONDS
 from executor.store import reports
-from executor.store.reports import ServerReport
+from executor.store.reports import ServerReport, StandbyReport
 from executor.timezones import tzdata_version
 from signer import secretfile
 from signer.errors import SignerError
@@ -148,6 +148,7 @@ def _database(config: Config, url: str) -> Iterator[Check]:
             server = reports.server(tx, max(config.worker.lease_seconds, WORKER_SECONDS))
             ended = datetime.now(UTC)
             accounts = [] if server.in_recovery else reports.accounts(tx)
+            names, standbys = reports.standbys(tx)
     except ExecutorError as error:
         yield Check("database", "unknown", str(error))
         return
@@ -155,14 +156,18 @@ def _database(config: Config, url: str) -> Iterator[Check]:
         database.close()
     yield from _server(config, server)
     yield _clock(server.now, begun, ended)
-    moved = [account.name for account in accounts if account.other_timeline]
-    if moved:
-        what = (
-            f"{', '.join(moved)}: reconciled on another timeline, so restored or promoted since; halts on its next hold"
-        )
-        yield Check("timeline", "bad", what)
-    elif not server.in_recovery:
-        yield Check("timeline", "ok", "the one all accounts were reconciled on")
+    moved = [account for account in accounts if account.moved_why is not None]
+    for account in moved:
+        what = f'{account.name}: {account.moved_why}; look what was lost, then fenced reopen {account.name} --why "…"'
+        yield Check("identity", "bad", what)
+    if not moved and not server.in_recovery:
+        yield Check("identity", "ok", "cluster and timeline are those all accounts were last opened in")
+    yield _replication(names, standbys)
+    # The journal is in this very database in every installation of this release.
+    what = (
+        "in this cluster: a restore or lossy promotion rewinds it with the rows, so accounts halt and a person decides"
+    )
+    yield Check("signer's journal", "warn", what)
     alive = server.live_workers
     yield Check(
         "workers", "ok" if alive else "warn", f"{alive} alive" if alive else "none is alive; start one with fenced run"
@@ -174,14 +179,21 @@ def _server(config: Config, server: ServerReport) -> Iterator[Check]:
     rules: Sequence[tuple[str, bool, str, str]] = (
         ("server", server.version >= OLDEST_SERVER, _version(server.version), "PostgreSQL 15 or newer is needed"),
         ("service", server.service == name, str(server.service), f"[service] name is {name}"),
-        ("cluster", server.same_system, "the one this database was made in", "a copy: no worker takes a lease here"),
         ("primary", not server.in_recovery, "not in recovery", "a standby; point [database] url at the primary"),
         ("fsync", server.fsync == "on", server.fsync, "a crash of the server may lose what was promised; turn it on"),
         (
+            "full_page_writes",
+            server.full_page_writes == "on",
+            server.full_page_writes,
+            "a power cut may tear a page and rows with it; turn it on",
+        ),
+        (
             "synchronous_commit",
-            server.synchronous_commit != "off",
-            server.synchronous_commit,
-            "the role's default may lose commits; ALTER ROLE … SET synchronous_commit = on",
+            server.synchronous_commit != "off" and not server.commits_unsynchronised,
+            "off for " + ", ".join(server.commits_unsynchronised)
+            if server.commits_unsynchronised
+            else server.synchronous_commit,
+            "a crash of the server may lose commits; set it to on for the server, and ALTER ROLE or ALTER DATABASE … RESET it",
         ),
         (
             "schema epoch",
@@ -192,6 +204,24 @@ def _server(config: Config, server: ServerReport) -> Iterator[Check]:
     )
     for what, fine, found, remedy in rules:
         yield Check(what, "ok" if fine else "bad", found if fine else f"{found}: {remedy}")
+
+
+def _replication(names: str, standbys: Sequence[StandbyReport]) -> Check:
+    """Whether the promotion of a standby can lose commits."""
+    behind = [one.name for one in standbys if one.sync_state in ("async", "potential")]
+    synchronous = [one.name for one in standbys if one.sync_state in ("sync", "quorum")]
+    if any(one.sync_state is None for one in standbys):
+        what = "this role may not see what the standbys are; GRANT pg_monitor to it"
+        return Check("standbys", "warn", what)
+    if not names:
+        if behind:
+            what = f"{', '.join(behind)} follows asynchronously: its promotion loses commits; set synchronous_standby_names"
+            return Check("standbys", "warn", what)
+        return Check("standbys", "ok", "none is attached")
+    if not synchronous:
+        what = f"synchronous_standby_names is {names} and nobody is there: every COMMIT waits; attach the standby or reset it"
+        return Check("standbys", "warn", what)
+    return Check("standbys", "ok", f"{', '.join(synchronous)} has every commit: promote that one")
 
 
 def _version(number: int) -> str:

@@ -1,30 +1,42 @@
-"""The loops of a worker that need no lease: turning due slots into rows, and listening for hints."""
+"""The loops of a worker that need no lease: turning due slots into rows, listening for hints, telling who holds rows for long."""
 
 import logging
 import threading
 from collections.abc import Callable
+from functools import partial
 
 from executor import scheduler
-from executor.database import Database
+from executor.clock_guard import ClockGuard
+from executor.crashpoints import CrashHook, inert
+from executor.database import Database, Unheard, repeat
 from executor.errors import ExecutorError
-from executor.store import strategies
+from executor.store import sessions, strategies
 
 log = logging.getLogger("fenced.loops")
 _LONGEST_WAIT_SECONDS = 1.0
+_LOCK_LOOK_SECONDS = 5.0
+LONG_SECONDS = 5.0
+"""How old a transaction that holds rows must be to be told: no transaction of ours is ever that old."""
 
 
-def schedule_forever(database: Database, stop: threading.Event, wake: Callable[[], None]) -> None:
-    """Materialise slots when they fall due, until `stop`; `wake` is called when executions were inserted."""
+def schedule_forever(
+    database: Database, stop: threading.Event, wake: Callable[[], None], clock: ClockGuard, crash: CrashHook = inert
+) -> None:
+    """Materialise slots when they fall due, until `stop`; `wake` is called when executions were inserted.
+
+    While the database's clock is in doubt no slot is looked at.
+    """
     while not stop.is_set():
         wait = _LONGEST_WAIT_SECONDS
         try:
             with database.read() as tx:
                 ahead = strategies.seconds_to_next(tx)
-            if ahead is not None and ahead <= 0:
-                if scheduler.materialise(database):
-                    wake()
-                ahead = 0.05
-            if ahead is not None:
+            now = clock.look(database)
+            if now is not None and ahead is not None:
+                if ahead <= 0:
+                    if repeat(partial(scheduler.materialise, database, now, crash)):
+                        wake()
+                    ahead = 0.05
                 wait = min(wait, max(0.005, ahead))
         except ExecutorError as error:
             log.warning("slots could not be looked at", extra={"why": str(error)})
@@ -39,6 +51,22 @@ def listen_forever(database: Database, stop: threading.Event, wake: Callable[[],
         try:
             for _ in database.hints(stop):
                 wake()
+        except Unheard as error:
+            log.info("hints are not heard, polling goes on", extra={"why": str(error)})
+            return
         except ExecutorError as error:
             log.info("hints are not heard, polling goes on", extra={"why": str(error)})
             stop.wait(5.0)
+
+
+def tell_locks_forever(database: Database, stop: threading.Event, _: Callable[[], None]) -> None:
+    """Tell, until `stop`, of each transaction that holds rows of ours for long: what waits for it stands still meanwhile [B97]."""
+    while not stop.wait(_LOCK_LOOK_SECONDS):
+        try:
+            with database.read() as tx:
+                for holder in sessions.holders(tx, LONG_SECONDS):
+                    log.warning("rows are held for long", extra={"why": holder.told})
+        except ExecutorError as error:
+            log.info("locks could not be looked at", extra={"why": str(error)})
+        except Exception as error:
+            log.exception("looking at locks failed unexpectedly", extra={"why": str(error)})

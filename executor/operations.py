@@ -1,7 +1,7 @@
 """An operator's switches. They write rows and wake the workers; nothing here plans, signs or sends.
 
-What only stops work (pause, halt) is done at once; what lets work go on again (resume, reopen) is a request that the
-holder of the account carries out after it has reconciled (P21).
+What only stops work (pause, halt) is done at once; what lets work go on again (resume, reopen, resolve) is a request that
+the holder of the account carries out after it has reconciled (P21).
 """
 
 import time
@@ -25,20 +25,26 @@ class Asked:
 
 def pause(database: Database, name: str, why: str) -> bool:
     """Let no new slot of a strategy run; what has been planned goes on. False when it was paused already."""
-    with database.transaction() as tx:
+
+    def write(tx: Tx) -> bool:
         strategy_named(tx, name)
         return operations.pause(tx, name, why)
+
+    return database.write(write)
 
 
 def ask_resume(database: Database, name: str, why: str, who: str) -> Asked:
     """Ask the holder to let a paused strategy make slots again, from then on."""
-    with database.transaction() as tx:
+
+    def write(tx: Tx) -> int | None:
         strategy = strategy_named(tx, name)
         if strategy.retired:
             raise NotFine(f"{name} is retired; put it back into the configuration and run fenced apply.")
-        if not strategy.paused:
-            return Asked(None, f"{name} is not paused: nothing to do")
-        asked = operations.ask(tx, "resume", strategy.account_id, name, why, who)
+        return operations.ask(tx, "resume", strategy.account_id, name, why, who) if strategy.paused else None
+
+    asked = database.write(write)
+    if asked is None:
+        return Asked(None, f"{name} is not paused: nothing to do")
     wake(database)
     return Asked(asked, f"request {asked}: resume {name}")
 
@@ -49,25 +55,56 @@ def halt(database: Database, name: str, why: str, *, drain: bool) -> bool:
     Raises:
         NotFine: a drain was asked for and the account is halted.
     """
-    with database.transaction() as tx:
+
+    def write(tx: Tx) -> bool:
         account = account_named(tx, name)
         if drain and account.state == "halted":
             raise NotFine(f"{name} is halted, which stops more than draining; fenced reopen {name} comes first.")
         change = accounts.drain if drain else accounts.halt
-        changed = change(tx, account.account_id, why)
+        return change(tx, account.account_id, why)
+
+    changed = database.write(write)
     wake(database)
     return changed
 
 
 def ask_reopen(database: Database, name: str, why: str, who: str) -> Asked:
     """Ask the holder to open a halted or draining account, after a reconcile that finds nothing."""
-    with database.transaction() as tx:
+
+    def write(tx: Tx) -> int | None:
         account = account_named(tx, name)
-        if account.state == "open" and account.attention is None:
-            return Asked(None, f"{name} is open: nothing to do")
-        asked = operations.ask(tx, "reopen", account.account_id, None, why, who)
+        is_fine = account.state == "open" and account.attention is None and not account.is_rewound
+        return None if is_fine else operations.ask(tx, "reopen", account.account_id, None, why, who)
+
+    asked = database.write(write)
+    if asked is None:
+        return Asked(None, f"{name} is open: nothing to do")
     wake(database)
     return Asked(asked, f"request {asked}: reopen {name}")
+
+
+def ask_resolve(database: Database, execution_id: str, paid_hash: bytes | None, why: str, who: str) -> Asked:
+    """Ask the holder to let a PARKED execution go on (not paid) or end (paid by the transaction `paid_hash`).
+
+    Raises:
+        ConfigError: there is no such execution.
+        NotFine: it is not PARKED, or its account is halted.
+    """
+    with database.transaction() as tx:
+        found = operations.resolvable(tx, execution_id)
+        if found is None:
+            raise ConfigError(
+                f'no execution is called "{execution_id[:80]}"; fenced executions --state PARKED lists what can be resolved.'
+            )
+        if found.state != "PARKED":
+            raise NotFine(f"{execution_id} is {found.state}, not PARKED: there is nothing to resolve.")
+        if found.account_state == "halted":
+            raise NotFine(
+                f'the account {found.account} is halted: fenced reopen {found.account} --why "…" comes first.'
+            )
+        asked = operations.ask_resolve(tx, found.account_id, execution_id, paid_hash, why, who)
+    wake(database)
+    return Asked(asked, f"request {asked}: resolve {execution_id}")
 
 
 def wait_for_answer(database: Database, request_id: int, seconds: float) -> Answer | None:

@@ -40,10 +40,12 @@ def tick(
     senders: Executor,
     has_requests: bool,
     may_go_on: Callable[[], bool],
+    may_begin: Callable[[], bool],
 ) -> None:
     """Do what can be done for the account now.
 
     `senders` runs the hand-over beside the rest. `may_go_on` is asked between stages: without trust in the lease nothing new is begun.
+    `may_begin` tells whether the database's clock is believed: without, nothing is reserved or ends by its deadline.
 
     Raises:
         FenceRefused, StaleFence: the lease has passed to another holder.
@@ -56,6 +58,7 @@ def tick(
             None,
             False,
         )
+    _halt_if_moved(turn)
     due = boottime() - progress.reconciled_at >= (_RECONCILE_SECONDS if progress.blocked is None else 2.0)
     if due or has_requests:
         progress.blocked = reconcile.run(turn, client, signer)
@@ -70,14 +73,14 @@ def tick(
         return
     view = client.view(turn.account.address)
     _settle(turn, client, view, progress)
-    halted = state.state == "halted"
+    halted = state.state == "halted" or state.is_rewound
     for _ in range(_ROUNDS):
         if not may_go_on():
             return
         # What the round before has signed goes out while this one reserves and signs: the wait for the node is free.
         sending = senders.submit(broadcast.run, turn, client, halted)
         try:
-            moved = 0 if halted else reserve.run(turn, client, view)
+            moved = 0 if halted or not may_begin() else reserve.run(turn, client, view)
             # After a rewind not even a cancel is signed: it could kill a payment whose row is lost (P16).
             if may_go_on() and not state.is_rewound:
                 moved += sign.run(turn, signer, view, halted)
@@ -87,6 +90,17 @@ def tick(
         SENT.labels(turn.account.name).inc(sent)
         if moved + sent == 0:
             return
+
+
+def _halt_if_moved(turn: Turn) -> None:
+    """A restored, promoted or copied database is noticed without asking the chain, which may not answer (P13)."""
+    with turn.database.read() as tx:
+        state = accounts.get(tx, turn.account.account_id)
+    if state.is_rewound and state.state != "halted":
+        with turn.database.transaction() as tx:
+            halted = accounts.halt_moved(tx, [turn.account.account_id])
+        for name, why in halted:
+            log.critical("account halted", extra={"account": name, "why": why})
 
 
 def _settle(turn: Turn, client: ChainClient, view: ChainView, progress: Progress) -> None:

@@ -61,10 +61,13 @@ def claim(database: Database, service: str) -> bool:
     Raises:
         ConfigError: it belongs to another service.
     """
-    with database.transaction() as tx:
+
+    def write(tx: Tx) -> bool:
         claimed = registrations.claim(tx, service)
         _refuse_other(registrations.service(tx), service)
-    return claimed
+        return claimed
+
+    return database.write(write)
 
 
 def check_service(database: Database, service: str) -> None:
@@ -82,10 +85,13 @@ def apply(database: Database, config: Config) -> list[Change]:
     """
     wanted = revisions(config)
     inputs = {name: None if s.input is None else s.input.read() for name, s in config.strategies.items()}
-    with database.transaction() as tx:
+
+    def write(tx: Tx) -> list[Change]:
         now = registrations.begin_apply(tx)
         changes, account_ids = _apply_accounts(tx, config)
-        changes += _apply_strategies(tx, config, account_ids, now, wanted, inputs)
+        return changes + _apply_strategies(tx, config, account_ids, now, wanted, inputs)
+
+    changes = database.write(write)
     if any(change.done for change in changes):
         wake(database)
     return changes

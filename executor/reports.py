@@ -48,7 +48,7 @@ def status(database: Database, config: Config) -> Status:
         _refuse_standby(server)
         accounts, strategies, requests = reports.accounts(tx), reports.strategies(tx), reports.requests(tx)
         needs = [
-            *_server_needs(server, accounts),
+            *_worker_needs(server, accounts),
             *(need for account in accounts for need in _account_needs(account)),
             *_execution_needs(tx),
             *_strategy_needs(strategies, config),
@@ -78,16 +78,10 @@ def _refuse_standby(server: ServerReport) -> None:
         raise NotFine("the database is a standby; point [database] url at the primary.")
 
 
-def _server_needs(server: ServerReport, accounts: list[AccountReport]) -> list[Need]:
-    needs = []
-    if not server.same_system:
-        what = (
-            "is a copy or a new cluster: its system identifier is not the one it was made with; no worker takes a lease"
-        )
-        needs.append(Need("database", what, "fenced doctor"))
+def _worker_needs(server: ServerReport, accounts: list[AccountReport]) -> list[Need]:
     if accounts and not server.live_workers:
-        needs.append(Need("workers", "none is alive: nothing is planned, sent or confirmed", "fenced run"))
-    return needs
+        return [Need("workers", "none is alive: nothing is planned, sent or confirmed", "fenced run")]
+    return []
 
 
 def _account_needs(account: AccountReport) -> list[Need]:
@@ -95,9 +89,8 @@ def _account_needs(account: AccountReport) -> list[Need]:
     reopen = f'fenced reopen {account.name} --why "…"'
     if account.state == "halted":
         needs.append(Need(account.name, f"halted: {account.reason}", reopen))
-    elif account.other_timeline:
-        what = "the database was restored or promoted since the last reconcile; the next holder halts the account"
-        needs.append(Need(account.name, what, "fenced status"))
+    elif account.moved_why is not None:
+        needs.append(Need(account.name, f"{account.moved_why}; its next holder halts it", reopen))
     if account.attention is not None:
         needs.append(Need(account.name, account.attention, f"fenced accounts, then {reopen}"))
     return needs
@@ -105,8 +98,7 @@ def _account_needs(account: AccountReport) -> list[Need]:
 
 def _execution_needs(tx: Tx) -> list[Need]:
     needs = [
-        Need(one.execution_id, f"parked: {one.reason}", f"fenced show {one.execution_id}")
-        for one in reports.parked(tx, MOST)
+        Need(one.execution_id, f"parked: {one.reason}", _resolve(one.execution_id)) for one in reports.parked(tx, MOST)
     ]
     for one in reports.orphaned_plans(tx, MOST):
         what = "was made for a revision that is no longer registered: no worker plans it, it ends at its deadline"
@@ -115,6 +107,10 @@ def _execution_needs(tx: Tx) -> list[Need]:
         what = f"{one.state.lower()} within the last day" + (f": {one.reason}" if one.reason else "")
         needs.append(Need(one.execution_id, what, f"fenced show {one.execution_id}"))
     return needs
+
+
+def _resolve(execution_id: str) -> str:
+    return f'fenced show {execution_id}, then fenced resolve {execution_id} --paid HASH | --not-paid --why "…"'
 
 
 def _strategy_needs(strategies: list[StrategyReport], config: Config) -> list[Need]:

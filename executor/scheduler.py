@@ -5,11 +5,12 @@ Any worker may do it at any time; what two of them do at once is one row.
 
 import logging
 from collections.abc import Iterable
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any, cast
 
 import tzdata
 
+from executor.crashpoints import CrashHook, CrashPoint, inert
 from executor.database import Database, Tx
 from executor.records import DueStrategy
 from executor.recurrence import Misfire, apply_misfire, recurrence_of, slot_text
@@ -22,25 +23,29 @@ _SLOTS = 1000
 _GRACE_SECONDS = 60.0
 
 
-def materialise(database: Database) -> int:
+def materialise(database: Database, now: datetime, crash: CrashHook = inert) -> int:
     """Look at every strategy that has a slot due; how many executions were inserted, skipped ones included.
+
+    `now` is an instant of the database's clock that was found believable: the mark never rises above it.
 
     A worker whose tzdata is older than what computed the strategy's last slot leaves it alone (P20).
     """
     inserted = 0
     with database.transaction() as tx:
-        for strategy in strategies.lock_due(tx, _STRATEGIES):
+        for strategy in strategies.lock_due(tx, now, _STRATEGIES):
             if strategy.tzdata_version is not None and strategy.tzdata_version > tzdata.IANA_VERSION:
                 log.warning(
                     "this worker's tzdata is too old for the strategy",
                     extra={"strategy": strategy.name, "needs": strategy.tzdata_version},
                 )
                 continue
-            inserted += _materialise(tx, strategy)
+            inserted += _materialise(tx, strategy, crash)
+    if inserted:
+        crash(CrashPoint.SCHEDULE_RECORDED)
     return inserted
 
 
-def _materialise(tx: Tx, strategy: DueStrategy) -> int:
+def _materialise(tx: Tx, strategy: DueStrategy, crash: CrashHook) -> int:
     recurrence = recurrence_of(strategy.schedule, strategy.every_seconds, strategy.timezone)
     if recurrence is None:
         return 0
@@ -72,6 +77,7 @@ def _materialise(tx: Tx, strategy: DueStrategy) -> int:
                 "expires_at": deadline or following,
             }
         )
+    crash(CrashPoint.SCHEDULE_COMPUTED)
     inserted = executions.insert(tx, rows)
     strategies.advance(tx, strategy.name, slots[-1], following, tzdata.IANA_VERSION)
     _count(strategy.name, (row["state"] for row in rows))

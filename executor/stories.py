@@ -78,8 +78,12 @@ def _next(execution: Execution, steps: list[Step]) -> str:
             return f"nothing; it waits for: {execution.reason}" if execution.reason else "nothing; it is on its way"
         case "PARKED":
             return (
-                "look on chain whether it was paid; it stays as it is, nothing is sent for it, "
-                "and its once names stay taken"
+                f"look on chain whether it was paid, then fenced resolve {execution.execution_id} --paid HASH | --not-paid "
+                + (
+                    '--why "…"; a nonce of it is spent, so it ends either way and its once names stay taken'
+                    if any(step.nonce is not None for step in steps)
+                    else '--why "…"; with --not-paid it is sent, under this id'
+                )
             )
         case "FAILED":
             return f"nothing was sent; correct {execution.strategy} and trigger it again under an --id of its own"

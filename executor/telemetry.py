@@ -22,6 +22,14 @@ REFUSED = Counter(
     ["constraint"],
     registry=REGISTRY,
 )
+CLOCK_ANOMALIES = Counter(
+    "fenced_db_clock_anomaly", "Times this worker saw the database's clock step", registry=REGISTRY
+)
+CLOCK_OFFSET = Gauge(
+    "fenced_db_clock_offset_seconds",
+    "This machine's wall clock minus the database's; for people, it decides nothing",
+    registry=REGISTRY,
+)
 LEASES = Gauge("fenced_leases_held", "Accounts this worker holds", registry=REGISTRY)
 TICK = Histogram("fenced_tick_seconds", "Time of one account tick", registry=REGISTRY)
 FAILURES = Counter("fenced_tick_failures", "Ticks that ended with an error", ["kind"], registry=REGISTRY)

@@ -9,11 +9,13 @@ import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from uuid import UUID
 
 from executor.clock import boottime
+from executor.clock_guard import ClockGuard
 from executor.crashpoints import CrashHook, CrashPoint
-from executor.database import CommitUnknown, Database
+from executor.database import CommitUnknown, Database, Tx
 from executor.errors import ExecutorError
 from executor.records import Lease
 from executor.store import leases, workers
@@ -46,6 +48,7 @@ class Tenure:
     """Holds leases on `accounts` (their ids); `floor` tells the signer's fence of one, asked before each acquisition (P10).
 
     `ttl_seconds` is a lease's length. Two threads: one acquires and renews on its own connection, one watches trust.
+    `clock` watches the database's clock for the whole process; while it is in doubt, leases are renewed and none is acquired.
     """
 
     def __init__(
@@ -65,11 +68,13 @@ class Tenure:
         self._trust = ttl_seconds - min(_MARGIN_SECONDS, ttl_seconds / 5) - ttl_seconds / 100
         self._accounts, self._floor = tuple(accounts), floor
         self._crash, self._on_gained, self._working = crash, on_gained, working
+        self.clock = ClockGuard()
         self._renew_at = float("-inf")
         self._lock = threading.Lock()
         self._kept: dict[int, _Kept] = {}
         self._shunned: dict[int, float] = {}
         self._patience: dict[int, float] = {}
+        self._ahead: dict[int, tuple[datetime, float]] = {}
         self._stop = threading.Event()
         self._threads = [
             threading.Thread(target=self._renew_forever, name="tenure", daemon=True),
@@ -113,8 +118,13 @@ class Tenure:
                 return
             del self._kept[lease.account_id]
             self._shunned[lease.account_id] = boottime() + shun_seconds
-        with self._database.transaction() as tx:
+
+        def write(tx: Tx) -> None:
             leases.release(tx, [lease])
+            self._crash(CrashPoint.LEASE_RETURNING)
+
+        self._database.write(write)
+        self._crash(CrashPoint.LEASE_RETURNED)
 
     def set_patience(self, patience: Mapping[int, float]) -> None:
         """Seconds an account must have been free before this worker takes it (P18b)."""
@@ -128,10 +138,15 @@ class Tenure:
         with self._lock:
             mine = [kept.lease for kept in self._kept.values()]
             self._kept.clear()
+
+        def write(tx: Tx) -> None:
+            leases.release(tx, mine)
+            workers.stopped(tx, self._identity.worker_id)
+            self._crash(CrashPoint.LEASE_RELEASING)
+
         try:
-            with self._database.transaction() as tx:
-                leases.release(tx, mine)
-                workers.stopped(tx, self._identity.worker_id)
+            self._database.write(write)
+            self._crash(CrashPoint.LEASE_RELEASED)
         except ExecutorError as error:
             log.warning("leases could not be released; they expire", extra={"why": str(error)})
 
@@ -156,11 +171,12 @@ class Tenure:
     def _round(self) -> float:
         """Renew when a third of a lease has passed or something was skipped; look for free accounts every time."""
         if boottime() >= self._renew_at:
-            with self._database.transaction() as tx:
-                workers.seen(tx, self._identity.worker_id, self._identity.name, self._identity.release)
+            me = self._identity
+            self._database.write(lambda tx: workers.seen(tx, me.worker_id, me.name, me.release))
             skipped = self._renew()
             self._renew_at = boottime() + (_RETRY_SECONDS if skipped else self._ttl / 3)
-        self._acquire()
+        if self.clock.look(self._database) is not None:
+            self._acquire()
         return max(0.01, min(_LOOK_SECONDS, self._renew_at - boottime()))
 
     def _renew(self) -> bool:
@@ -170,9 +186,15 @@ class Tenure:
         if not mine:
             return False
         sent = boottime()
-        with self._database.transaction() as tx:
+
+        def write(tx: Tx) -> tuple[set[int], set[int]]:
             renewed = leases.renew(tx, mine, self._ttl)
             standing = leases.standing(tx, mine) if len(renewed) < len(mine) else renewed
+            self._crash(CrashPoint.LEASE_RENEWING)
+            return renewed, standing
+
+        renewed, standing = self._database.write(write)
+        self._crash(CrashPoint.LEASE_RENEWED)
         with self._lock:
             for lease in mine:
                 kept = self._kept.get(lease.account_id)
@@ -191,24 +213,51 @@ class Tenure:
         if not wanted:
             return
         with self._database.read() as tx:
-            free = leases.select_free(tx, wanted)
+            free = self._free(leases.select_takeable(tx, wanted))
             share = -(-len(self._accounts) // max(1, workers.live(tx, self._ttl))) if free else 0
         if not free:
             return
+        self._crash(CrashPoint.LEASE_SELECTED)
         floors = {account_id: self._floor(account_id) for account_id in free}
+        unchanged = {account_id: renewed_at for account_id, renewed_at in free.items() if renewed_at is not None}
         # At least one at a time even above the fair share: a free account is worse than an uneven one.
         most = max(1, share - kept)
         sent = boottime()
-        with self._database.transaction() as tx:
-            gained = leases.acquire(tx, floors, self._patience, self._identity.name, self._ttl, most)
+
+        def write(tx: Tx) -> list[Lease]:
+            gained = leases.acquire(tx, floors, self._patience, self._identity.name, self._ttl, most, unchanged)
+            if gained:
+                self._crash(CrashPoint.LEASE_ACQUIRING)
+            return gained
+
+        gained = self._database.write(write)
+        if gained:
+            self._crash(CrashPoint.LEASE_ACQUIRED)
         with self._lock:
             for lease in gained:
                 self._kept[lease.account_id] = _Kept(lease, sent + self._trust)
         for lease in gained:
             log.info("lease acquired", extra={"account_id": lease.account_id, "token": lease.token})
         if gained:
-            self._crash(CrashPoint.LEASE_ACQUIRED)
             self._on_gained()
+
+    def _free(self, found: Sequence[leases.Takeable]) -> dict[int, datetime | None]:
+        """The accounts to take. One whose lease lies in the future comes with its renewal, once we saw that unchanged for its length.
+
+        The database's clock was set back under it; its holder, if it lives, renews it within a third of its length.
+        """
+        now, before = boottime(), self._ahead
+        self._ahead = {}
+        free: dict[int, datetime | None] = {}
+        for one in found:
+            if one.ahead is None:
+                free[one.account_id] = None
+                continue
+            renewed_at, since = before.get(one.account_id, (None, now))
+            self._ahead[one.account_id] = (one.ahead, since if renewed_at == one.ahead else now)
+            if now - self._ahead[one.account_id][1] > one.length_seconds + self._patience.get(one.account_id, 0.0):
+                free[one.account_id] = one.ahead
+        return free
 
     def _watch_forever(self) -> None:
         """End the process when trust has run out and its work has not stopped within a third of a lease."""

@@ -90,7 +90,7 @@ def trigger(
 
 
 def _record(database: Database, name: str, slot: str | None, key: str | None, payload: Any) -> Triggered:
-    with database.transaction() as tx:
+    def write(tx: Tx) -> Triggered:
         strategy = strategy_named(tx, name)
         row = _execution(strategy, slot, key, strategy.input if payload is REGISTERED else payload)
         execution_id = row["execution_id"]
@@ -98,12 +98,10 @@ def _record(database: Database, name: str, slot: str | None, key: str | None, pa
             _refuse_idle(strategy)
             _refuse_late(strategy, row)
             if executions.insert(tx, [row]):
-                found = Triggered(execution_id, True, "PENDING", None)
-            else:
-                found = _already(tx, row)
-        else:
-            found = _already(tx, row)
-    return found
+                return Triggered(execution_id, True, "PENDING", None)
+        return _already(tx, row)
+
+    return database.write(write)
 
 
 def latest_slot(recurrence: Cron | Every, now: datetime) -> datetime | None:

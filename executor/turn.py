@@ -1,6 +1,5 @@
 """What every stage of one account's tick is given: the account, the lease that speaks for it, and the way to the rows."""
 
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
@@ -8,15 +7,13 @@ from uuid import UUID
 
 from chain.types import Depth, FinalityRule
 from executor.crashpoints import CrashHook, CrashPoint
-from executor.database import Busy, Database, Held, Refused
+from executor.database import Database, Held, Refused, repeat
 from executor.records import Account
 from signer.policy import Policy
 from signer.request import Fence
 
 Row = TypeVar("Row")
 Result = TypeVar("Result")
-_TRIES = 3
-_PAUSE_SECONDS = 0.02
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,19 +44,14 @@ class Turn:
         """One record transaction of this account: hold, `write`, COMMIT. What `write` returned.
 
         `write` only puts rows that were decided before, so that a transaction the database gave up (deadlock, serialization,
-        a lock not had in time) is tried again whole, three times at most; acts are never repeated here.
+        a lock or an answer not had in time) is tried again whole, five times at most; acts are never repeated here.
 
         Raises:
             FenceRefused: the lease has passed to another holder (G6).
             CommitUnknown: whether the COMMIT took effect is unknown (P12); never tried again here.
-            Busy: given up three times; the next tick looks again.
+            Busy: given up each time; the next tick looks again.
         """
-        for pause in (_PAUSE_SECONDS * 2**tried for tried in range(_TRIES - 1)):
-            try:
-                return self._record(write)
-            except Busy:
-                time.sleep(pause)
-        return self._record(write)
+        return repeat(lambda: self._record(write))
 
     def _record(self, write: Callable[[Held], Result]) -> Result:
         with self.database.hold(self.account.account_id, self.token, self.lease_id) as held:

@@ -19,7 +19,7 @@ from executor.clock import boottime
 from executor.crashpoints import CrashHook
 from executor.database import CommitUnknown, Database, FenceRefused
 from executor.errors import ExecutorError
-from executor.loops import listen_forever, schedule_forever
+from executor.loops import listen_forever, schedule_forever, tell_locks_forever
 from executor.plan_process import PlanPool
 from executor.records import Account, Lease
 from executor.stages import plan
@@ -27,6 +27,7 @@ from executor.store import accounts, executions, requests, strategies
 from executor.telemetry import FAILURES, LEASES, PLANNED, REFUSED, TICK
 from executor.tenure import Tenure
 from executor.turn import Turn
+from signer import errors as signer_errors
 from signer.errors import SignerError, StaleFence
 from signer.policy import Policy
 from signer.service import Signer
@@ -101,8 +102,12 @@ class Worker:
         """Work until another thread calls `stop`, then end politely."""
         self.tenure = tenure
         threads = [
-            threading.Thread(target=loop, name=loop.__name__, args=(self._database, self._stop, self.wake), daemon=True)
-            for loop in (schedule_forever, listen_forever)
+            threading.Thread(target=loop, name=name, args=(self._database, self._stop, self.wake), daemon=True)
+            for name, loop in (
+                ("schedule", partial(schedule_forever, clock=tenure.clock, crash=self._crash)),
+                ("listen", listen_forever),
+                ("locks", tell_locks_forever),
+            )
         ]
         tenure.start()
         for thread in threads:
@@ -159,7 +164,8 @@ class Worker:
             return
         with self._database.read() as tx:
             work = set(accounts.with_work(tx, list(held)))
-            to_plan = executions.select_to_plan(tx, list(held))
+            # Deadlines are the database's clock: while that is in doubt nothing may end by them.
+            to_plan = executions.select_to_plan(tx, list(held)) if tenure.clock.is_trusted else []
         for account_id, lease in held.items():
             desk = self._desks[account_id]
             if account_id not in work and desk.progress.token == lease.token:
@@ -217,6 +223,7 @@ class Worker:
                     self._senders,
                     has_requests,
                     lambda: tenure.is_trusted(lease),
+                    lambda: tenure.clock.is_trusted,
                 )
         except Exception as error:  # noqa: BLE001  (a tick's failure is told and the next tick looks again)
             self._failed(lease, "tick", error)
@@ -267,11 +274,14 @@ class Worker:
             log.warning("a stale write was refused", extra={**fields, "constraint": constraint})
             self._tenure().drop(lease, f"a write was refused by {constraint}")
             try:
-                with self._database.transaction() as tx:
-                    accounts.note_refused(tx, lease.account_id, constraint, stage, lease.token, self.name, detail)
+                self._database.write(
+                    lambda tx: accounts.note_refused(
+                        tx, lease.account_id, constraint, stage, lease.token, self.name, detail
+                    )
+                )
             except ExecutorError as unwritten:
                 log.warning("the refused write could not be noted", extra={"why": str(unwritten)})
-        elif isinstance(error, CommitUnknown):
+        elif isinstance(error, CommitUnknown | signer_errors.CommitUnknown):
             self._tenure().drop(lease, "whether a commit took effect is unknown")
             log.warning("a commit is unknown, the lease is dropped", extra=fields)
         elif isinstance(error, ExecutorError | ChainError | SignerError):

@@ -2,6 +2,7 @@
 
     SignerError
     ├── Unavailable      the journal cannot be reached or would not commit: try again, nothing was released
+    │   └── CommitUnknown   a COMMIT came back with a warning or not at all: drop the lease (P12)
     ├── UnknownAccount   no key or no policy for this account: fix the configuration
     ├── StaleFence       a newer lease generation has been here: drop the lease
     ├── JournalRefused   a constraint of the journal stopped the write (its name is told): a defect, halt
@@ -18,6 +19,10 @@ class SignerError(Exception):
 
 class Unavailable(SignerError):
     """The journal could not be read or written. Nothing was released; the same call may be made again."""
+
+
+class CommitUnknown(Unavailable):
+    """Whether the journal's COMMIT took effect is unknown. Nothing was released; the lease is dropped (P12)."""
 
 
 class UnknownAccount(SignerError):

@@ -16,9 +16,17 @@ from sqlalchemy.exc import DBAPIError, IntegrityError, SQLAlchemyError
 
 from chain.transaction import UnsignedTransaction
 from chain.types import checksum
-from signer import journal
+from signer import commits, journal
 from signer.backend import Backend
-from signer.errors import BadSignature, JournalRefused, SignerError, StaleFence, Unavailable, UnknownAccount
+from signer.errors import (
+    BadSignature,
+    CommitUnknown,
+    JournalRefused,
+    SignerError,
+    StaleFence,
+    Unavailable,
+    UnknownAccount,
+)
 from signer.guard import Bound, Past, Refuse, Replay, decide
 from signer.policy import Policy
 from signer.request import Fence, JournalEntry, Kind, RefusalReason, Refused, Signed, SignRequest
@@ -27,8 +35,8 @@ from signer.verify import verify
 Account = tuple[int, bytes]
 """Chain id and address."""
 
-CRASH_POINTS = ("signer.journal_committed", "signer.signed", "signer.stored")
-"""What the `crash` hook is called with, in this order."""
+CRASH_POINTS = ("sign.journaling", "sign.journaled", "sign.made", "sign.keeping", "sign.kept")
+"""What the `crash` hook is called with, in this order: orders written, committed, bytes made, written, committed."""
 
 
 @dataclass(slots=True)
@@ -75,7 +83,7 @@ class Signer:
 
         Later requests are judged as if the earlier ones were done. An older fence refuses all of them, also those whose
         bytes are stored; a newer one is remembered. Raises Unavailable (nothing was released: call again),
-        JournalRefused, UnknownAccount, BadSignature.
+        CommitUnknown (nothing was released: drop the lease, P12), JournalRefused, UnknownAccount, BadSignature.
         """
         account = (fence.chain_id, fence.address)
         if account not in self._backends or account not in self._policies:
@@ -85,28 +93,31 @@ class Signer:
         if not requests:
             return []
         with self._connect() as connection:
-            with connection.begin():
+            with commits.transaction(connection):
                 newer = journal.hold(connection, fence)
                 if newer is not None:
                     return [_stale(fence, newer)] * len(requests)
                 batch = self._decide(connection, fence, requests)
                 _record(connection, fence, batch)
+                if batch.wanted:
+                    self._crash("sign.journaling")
             stored: dict[tuple[int, bytes], tuple[bytes, bytes]] = {}
             if batch.wanted:
-                self._crash("signer.journal_committed")
+                self._crash("sign.journaled")
                 made = self._make(fence, batch.wanted)
-                self._crash("signer.signed")
-                with connection.begin():
+                self._crash("sign.made")
+                with commits.transaction(connection):
                     stored = journal.store(connection, fence, made)
-                self._crash("signer.stored")
+                    self._crash("sign.keeping")
+                self._crash("sign.kept")
         return [Signed(*stored[item], replayed=False) if isinstance(item, tuple) else item for item in batch.answers]
 
     def raise_fence(self, fence: Fence) -> None:
         """Take over: from now on every older lease generation is refused (P7). The first act of reconcile.
 
-        Raises StaleFence if a newer one, or another lease of the same token, has been here; Unavailable.
+        Raises StaleFence if a newer one, or another lease of the same token, has been here; Unavailable, CommitUnknown.
         """
-        with self._connect() as connection, connection.begin():
+        with self._connect() as connection, commits.transaction(connection):
             newer = journal.hold(connection, fence)
         if newer is not None:
             raise StaleFence(_stale(fence, newer).detail)
@@ -127,6 +138,8 @@ class Signer:
         try:
             with self._engine.connect() as connection:
                 yield connection
+        except commits.UncleanCommit as error:
+            raise CommitUnknown(f"the signer's journal: {error}") from None
         except IntegrityError as error:
             name = getattr(getattr(error.orig, "diag", None), "constraint_name", None) or "unknown"
             raise JournalRefused(f"the signer's journal refused a write by the constraint {name}", name) from None

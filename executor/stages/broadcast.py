@@ -24,12 +24,14 @@ _TAKEN = (Verdict.ACCEPTED, Verdict.ALREADY_KNOWN)
 
 def run(turn: Turn, client: ChainClient, halted: bool) -> int:
     """Hand over what is due of the contiguous prefix of signed nonces, in order; how many were handed over."""
+    longest = max(_SOON_SECONDS, turn.rebroadcast_seconds)
     with turn.database.read() as tx:
-        due = attempts.select_sendable(tx, turn.account.account_id, _BATCH, halted)
+        due = attempts.select_sendable(tx, turn.account.account_id, _BATCH, halted, longest)
     if not due:
         return 0
     for sendable in due:
         _check_bytes(sendable)
+    turn.crash(CrashPoint.BROADCAST_SELECTED)
     answers = client.send([sendable.raw for sendable in due])
     turn.crash(CrashPoint.BROADCAST_SENT)
     # Bytes that no node has taken are due again soon, the others after the rebroadcast interval.

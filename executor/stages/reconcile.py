@@ -4,15 +4,19 @@ It also seeds an account at first use, closes nonces that a stranger used (P5), 
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from chain.client import ChainClient
 from chain.errors import Inconsistent, WrongChain
 from chain.transaction import AccessList, intent_digest
 from chain.types import BlockRef, ChainView
+from executor import answering, reopening
+from executor.answering import Answer, Rewind
 from executor.crashpoints import CrashPoint
 from executor.database import Held
-from executor.records import Account
-from executor.store import accounts, attempts, executions, requests, reservations
+from executor.records import Account, Acknowledged
+from executor.reopening import Ahead
+from executor.store import accounts, attempts, executions, parking, requests, reservations
 from executor.store.requests import Request
 from executor.store.reservations import Unseen, Witness
 from executor.turn import Turn
@@ -20,8 +24,23 @@ from signer.request import JournalEntry
 from signer.service import Signer
 
 _SCAN_BLOCKS = 512
+_SEARCH_BLOCKS = 4096
+_SEARCHED = 100
+"""How many of the nonces used above the rows are looked up on the chain, and how far back."""
 _LOOK_BACK = 256
 """How far below the oldest open nonce journal and rows are compared: older ones are closed with their witness."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Rows:
+    """What the rows say, read before the chain is asked, so that they are never ahead of it by our own doing."""
+
+    account: Account
+    witness: Witness
+    since: int
+    bound: dict[int, tuple[str, int]]
+    acknowledged: set[int]
+    waiting: list[Request]
 
 
 def run(turn: Turn, client: ChainClient, signer: Signer) -> str | None:
@@ -32,82 +51,157 @@ def run(turn: Turn, client: ChainClient, signer: Signer) -> str | None:
         Unavailable: no endpoint answers; nothing was concluded.
     """
     signer.raise_fence(turn.fence)
-    account = turn.account
+    turn.crash(CrashPoint.RECONCILE_FENCED)
     try:
         genesis = client.check_identity()
     except (WrongChain, Inconsistent) as error:
         return _stop(turn, str(error))
-    with turn.database.read() as tx:
-        witness = reservations.witness(tx, account.account_id)
-        since = max(
-            0, (witness.oldest_open if witness.oldest_open is not None else (witness.highest or 0)) - _LOOK_BACK
-        )
-        bound = reservations.bound_steps(tx, account.account_id, since)
-        waiting = requests.select_waiting(tx, account.account_id)
-        current = accounts.get(tx, account.account_id)
+    rows = _read(turn)
+    account = rows.account
     view = client.view(account.address)
-    entries = signer.journal(account.chain_id, account.address, since)
-    ground = _ground(current, genesis, client, view, witness, bound, entries)
-    if ground is None and current.first_nonce is None and view.nonce_pending != view.nonce_latest:
+    entries = signer.journal(account.chain_id, account.address, rows.since)
+    known = {*rows.bound, *rows.acknowledged}
+    ahead = reopening.ahead(view, account.first_nonce, rows.witness.highest, known, entries)
+    bent = _bent(account, genesis, client, view, rows, entries)
+    ground = bent if bent is not None else ahead.ground if ahead is not None else None
+    turn.crash(CrashPoint.RECONCILE_SEEN)
+    if ground is None and account.first_nonce is None and view.nonce_pending != view.nonce_latest:
         return _wait(turn, _why_not_seeded(view))
     if ground is not None:
         with turn.database.transaction() as tx:
             accounts.halt(tx, account.account_id, ground)
-    else:
+        turn.crash(CrashPoint.RECONCILE_HALTED)
+    elif account.state != "halted":
         _close_foreign(turn, client, view, entries)
+    answers = [_decide(turn, client, view, rows, bent, ahead, request) for request in rows.waiting]
 
     def write(held: Held) -> None:
         if ground is None:
             accounts.record_reconciled(held, genesis, view.nonce_latest)
             accounts.note_attention(held.tx, account.account_id, None)
-        for request in waiting:
-            _carry_out(held, request, current, ground)
+        for answer in answers:
+            answer.record(held)
 
     turn.record(write)
     turn.crash(CrashPoint.RECONCILE_RECORDED)
-    return ground
+    return None if any(answer.opens for answer in answers) else ground
 
 
-def _carry_out(held: Held, request: Request, current: Account, ground: str | None) -> None:
-    """Answer one request of an operator: `ground` is what stands against opening the account."""
-    if request.kind == "resume" and request.strategy is not None:
-        done = requests.record_resumed(held, request.strategy)
-        requests.answer(held, request.request_id, True, "resumed" if done else "it was not paused")
-    elif ground is None:
-        accounts.record_opened(held)
-        parked = (
-            executions.park_after_reopening(held, request.why)
-            if held.account_state == "halted" and current.is_rewound
-            else 0
+def _read(turn: Turn) -> _Rows:
+    account_id = turn.account.account_id
+    with turn.database.read() as tx:
+        witness = reservations.witness(tx, account_id)
+        newest = witness.oldest_open if witness.oldest_open is not None else (witness.highest or 0)
+        since = max(0, newest - _LOOK_BACK)
+        return _Rows(
+            accounts.get(tx, account_id),
+            witness,
+            since,
+            reservations.bound_steps(tx, account_id, since),
+            reservations.acknowledged(tx, account_id, since),
+            requests.select_waiting(tx, account_id),
         )
-        told = f"open again, {parked} executions parked" if parked else "open again"
-        requests.answer(held, request.request_id, True, told)
-    else:
-        requests.answer(held, request.request_id, False, ground)
 
 
-def _ground(
+def _decide(
+    turn: Turn,
+    client: ChainClient,
+    view: ChainView,
+    rows: _Rows,
+    bent: str | None,
+    ahead: Ahead | None,
+    request: Request,
+) -> Answer:
+    """The answer to one request of an operator. `bent` stands against opening the account, `ahead` makes it a rewind."""
+    if request.outlived:
+        return answering.stale(request)
+    if request.kind == "resume":
+        return answering.resume(request, rows.account)
+    if request.kind == "resolve" and request.execution_id is not None:
+        if bent is not None or ahead is not None:
+            return answering.closed(request, rows.account)
+        with turn.database.read() as tx:
+            parked = parking.select(tx, rows.account.account_id, request.execution_id)
+        unproved = None if request.paid_hash is None else _unproved(client, view, request.paid_hash)
+        return answering.resolve(request, rows.account, parked, unproved)
+    if bent is not None:
+        return answering.refused(request, bent)
+    if ahead is None and not rows.account.is_rewound:
+        return answering.reopen(request)
+    following = reopening.frontier(view, rows.account.first_nonce, rows.witness.highest)
+    obstacle = reopening.obstacle(view, following, ahead)
+    if obstacle is not None:
+        return answering.refused(request, f"{ahead.ground}; {obstacle}" if ahead else obstacle)
+    return answering.reopen_rewound(request, _rewind(turn, client, view, ahead))
+
+
+def _rewind(turn: Turn, client: ChainClient, view: ChainView, ahead: Ahead | None) -> Rewind:
+    with turn.database.read() as tx:
+        until = parking.now(tx)
+        schedules = parking.schedules(tx, turn.account.account_id)
+    slots, longer = reopening.slots_due(schedules, until)
+    return Rewind([] if ahead is None else _above(turn, client, view, ahead), slots, longer, until)
+
+
+def _above(turn: Turn, client: ChainClient, view: ChainView, ahead: Ahead) -> list[Acknowledged]:
+    """The nonces used above the rows, each with the transaction that used it where that can be found: the newest are looked for."""
+    final = view.final
+    if final is None:
+        return []
+    journaled = {entry.nonce: entry for entry in ahead.entries}
+    hashes = [h for entry in ahead.entries for h in entry.hashes]
+    mined = {r.hash for r in client.receipts(hashes) if r is not None}
+    rows = []
+    for nonce in ahead.used:
+        entry = journaled.get(nonce)
+        spent_by = next((h for h in (entry.hashes if entry else ()) if h in mined), None)
+        if spent_by is None and nonce >= ahead.used.stop - _SEARCHED:
+            found = client.find_spending(
+                turn.account.address, nonce, max(0, final.number - _SEARCH_BLOCKS), final.number
+            )
+            spent_by = found.hash if found else None
+        step_of, step = (entry.execution_id, entry.step) if entry else (None, None)
+        rows.append(Acknowledged(nonce, spent_by, step_of, step, final, turn.finality_rule, turn.endpoints))
+    return rows
+
+
+def _unproved(client: ChainClient, view: ChainView, paid: bytes) -> str | None:
+    """Why a transaction proves no payment, None if it took effect in a canonical block at or below the final one."""
+    (receipt,) = client.receipts([paid])
+    if receipt is None:
+        return f"the chain knows no mined transaction 0x{paid.hex()}: correct the hash, or wait until it is mined and ask again"
+    if receipt.status != 1:
+        return f"the transaction 0x{paid.hex()} reverted in block {receipt.block.number}: it paid nothing"
+    canonical = client.canonical_hashes([receipt.block.number])[receipt.block.number]
+    if view.final is None or receipt.block.number > view.final.number or receipt.block.hash != canonical:
+        return f"block {receipt.block.number} with the transaction 0x{paid.hex()} is not final yet: wait and ask again"
+    return None
+
+
+def _bent(
     account: Account,
     genesis: bytes,
     client: ChainClient,
     view: ChainView,
-    witness: Witness,
-    bound: dict[int, tuple[str, int]],
+    rows: _Rows,
     entries: Sequence[JournalEntry],
 ) -> str | None:
-    """The first ground of P15 that holds, as one sentence. A latest nonce that went back is an ordinary reorg and none of them."""
+    """The first ground of P15 that no reopening can heal, as one sentence. A latest nonce that went back is an ordinary reorg and none of them."""
     if account.genesis_hash is not None and account.genesis_hash != genesis:
         return f"the endpoint's genesis block 0x{genesis.hex()} is not the one this account began on, 0x{account.genesis_hash.hex()}"
     if client.code(account.address):
         return "there is code at the account's address (EIP-7702): its nonce no longer moves by its key alone"
-    stray = next((e for e in entries if bound.get(e.nonce) != (e.execution_id, e.step)), None)
+    stray = next(
+        (e for e in entries if rows.bound.get(e.nonce, (e.execution_id, e.step)) != (e.execution_id, e.step)), None
+    )
     if stray is not None:
-        return f"the signer's journal binds nonce {stray.nonce} to step {stray.step} of {stray.execution_id}, the rows do not: restored or copied"
+        return (
+            f"the signer's journal binds nonce {stray.nonce} to step {stray.step} of {stray.execution_id}, the rows bind it to another: "
+            "restored or copied"
+        )
     if account.first_nonce is None:
         return None
-    following = witness.highest + 1 if witness.highest is not None else account.first_nonce
-    if view.nonce_latest > following:
-        return f"the chain counts nonce {view.nonce_latest}, the rows reach {following - 1}: the key was used elsewhere or rows are lost"
+    witness = rows.witness
     if view.final is not None and view.nonce_final is not None and view.final.number >= (witness.witness_number or 0):
         settled = account.first_nonce + witness.closed
         if view.nonce_final < settled:
@@ -121,7 +215,7 @@ def _ground(
 
 def _close_foreign(turn: Turn, client: ChainClient, view: ChainView, entries: Sequence[JournalEntry]) -> None:
     """Close nonces the chain has passed for good without any of our transactions (P5)."""
-    if view.final is None or view.nonce_final is None or turn.account.state == "halted":
+    if view.final is None or view.nonce_final is None:
         return
     with turn.database.read() as tx:
         unseen = reservations.select_unseen(tx, turn.account.account_id, view.nonce_final)
@@ -144,6 +238,7 @@ def _close_foreign(turn: Turn, client: ChainClient, view: ChainView, entries: Se
                     f"nonce {nonce.nonce} was used by our own intent under the unknown hash 0x{found.hash.hex()}",
                 )
             return
+        turn.crash(CrashPoint.RECONCILE_FOREIGN_SEEN)
         _record_foreign(turn, nonce.nonce, found.hash if found else None, view.final, witnesses)
 
 
@@ -156,6 +251,7 @@ def _record_foreign(turn: Turn, nonce: int, spent_by: bytes | None, final: Block
         executions.end_settled(held, [execution_id])
 
     turn.record(write)
+    turn.crash(CrashPoint.RECONCILE_FOREIGN_CLOSED)
 
 
 def _is_ours(turn: Turn, nonce: Unseen, to: bytes | None, value_wei: int, data: bytes, access_list: AccessList) -> bool:

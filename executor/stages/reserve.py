@@ -59,11 +59,13 @@ def run(turn: Turn, client: ChainClient, view: ChainView) -> int:
                 f"the chain counts nonce {view.nonce_latest}, the rows reach {frontier.next_nonce - 1}: "
                 "the key was used elsewhere or rows are lost",
             )
+        turn.crash(CrashPoint.RESERVE_HALTED)
         return 0
     choice = _choose(turn, client, view, ready, spent, frontier)
     turn.crash(CrashPoint.RESERVE_PREPARED)
     if choice.end or choice.wait:
         turn.record(lambda held: _record_unreserved(held, choice))
+        turn.crash(CrashPoint.RESERVE_WAITING)
     moved = record_in_halves(
         choice.reserve, lambda groups: _record(turn, groups), lambda group, why: _offend(turn, group[0], why)
     )

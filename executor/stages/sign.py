@@ -94,6 +94,7 @@ def _tell(turn: Turn, refused: Sequence[tuple[Draft, Refused]]) -> None:
         if refusal.reason is RefusalReason.GUARD:
             with turn.database.transaction() as tx:
                 accounts.halt(tx, turn.account.account_id, f"the signer refused nonce {draft.nonce}: {refusal.detail}")
+            turn.crash(CrashPoint.SIGN_HALTED)
             return
         if draft.kind == Kind.CANCEL:
             with turn.database.transaction() as tx:

@@ -1,22 +1,32 @@
-"""The lease rows: who may work for an account now (P10, P11). Lease time is the database's clock inside each statement."""
+"""The lease rows: who may work for an account now (P10, P11). Lease time is the database's clock inside each statement.
+
+That clock may be set back, and then leases lie in the future. One whose renewal lies there, and that stayed unchanged while
+the asking worker counted its whole length, is free too: its holder has neither renewed nor released it. To take it is safe
+whatever the clocks say, because identity is the fence and time only decides when somebody may try (P8).
+"""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from types import MappingProxyType
 
 from sqlalchemy import text
 
 from executor.database import Rows, Tx
 from executor.records import Lease
 
-_FLOORS = Rows(account_id="int", floor="bigint", free_for="float8")
+REWOUND_TOKENS = 1_000_000
+"""How far a token jumps over those that a rewound database may have forgotten: none of them comes back [B95]."""
+_FLOORS = Rows(account_id="int", floor="bigint", free_for="float8", unchanged="timestamptz")
 _ACQUIRE = text(f"""
 WITH wanted AS (SELECT * FROM {_FLOORS.sql}),
 free AS (
   SELECT l.account_id FROM lease l JOIN wanted w USING (account_id)
-   WHERE l.expires_at <= (SELECT clock_timestamp()) - make_interval(secs => w.free_for)
-     AND (SELECT i.system_identifier = c.system_identifier::text FROM installation i, pg_control_system() c)
+   WHERE (l.expires_at <= (SELECT clock_timestamp()) - make_interval(secs => w.free_for) OR l.renewed_at = w.unchanged)
    ORDER BY l.account_id LIMIT :most FOR UPDATE OF l SKIP LOCKED),
 taken AS (
-  UPDATE lease l SET token = 1 + greatest(l.token, a.fence, w.floor), lease_id = gen_random_uuid(), holder = :holder,
+  UPDATE lease l SET token = 1 + greatest(l.token, a.fence, w.floor)
+           + CASE WHEN is_moved(a.timeline, a.system_identifier) THEN {REWOUND_TOKENS} ELSE 0 END, lease_id = gen_random_uuid(), holder = :holder,
          acquired_at = clock_timestamp(), renewed_at = clock_timestamp(),
          expires_at = clock_timestamp() + make_interval(secs => :ttl)
     FROM free JOIN account a USING (account_id) JOIN wanted w USING (account_id)
@@ -26,8 +36,11 @@ INSERT INTO lease_generation (account_id, token, lease_id, holder)
 SELECT account_id, token, lease_id, :holder FROM taken RETURNING account_id, token, lease_id
 """)
 
-_FREE = text("""
-SELECT account_id FROM lease WHERE account_id = ANY(:accounts) AND expires_at <= (SELECT clock_timestamp())
+_TAKEABLE = text("""
+SELECT account_id, CASE WHEN expires_at > now THEN renewed_at END AS ahead,
+       CASE WHEN expires_at > now THEN CAST(extract(epoch FROM expires_at - renewed_at) AS float8) ELSE 0 END AS length_seconds
+  FROM lease, (SELECT clock_timestamp() AS now OFFSET 0) c
+ WHERE account_id = ANY(:accounts) AND (expires_at <= now OR renewed_at > now)
 """)
 _HELD = Rows(account_id="int", token="bigint", lease_id="uuid")
 _RENEW = text(f"""
@@ -46,21 +59,40 @@ UPDATE lease l SET lease_id = gen_random_uuid(), holder = NULL, expires_at = clo
 """)
 
 
-def select_free(tx: Tx, account_ids: Sequence[int]) -> list[int]:
-    """Those of `account_ids` nobody holds now; a look, not a claim."""
-    return list(tx.execute(_FREE, {"accounts": list(account_ids)}).scalars())
+@dataclass(frozen=True, slots=True)
+class Takeable:
+    """An account that is free, or (`ahead`, when it was renewed) whose lease of `length_seconds` lies in the future."""
+
+    account_id: int
+    ahead: datetime | None
+    length_seconds: float
+
+
+def select_takeable(tx: Tx, account_ids: Sequence[int]) -> list[Takeable]:
+    """Those of `account_ids` nobody holds now, and those that only the clock says are held; a look, not a claim."""
+    return [Takeable(*row) for row in tx.execute(_TAKEABLE, {"accounts": list(account_ids)})]
 
 
 def acquire(
-    tx: Tx, floors: Mapping[int, int], free_for: Mapping[int, float], holder: str, ttl_seconds: float, most: int
+    tx: Tx,
+    floors: Mapping[int, int],
+    free_for: Mapping[int, float],
+    holder: str,
+    ttl_seconds: float,
+    most: int,
+    unchanged: Mapping[int, datetime] = MappingProxyType({}),
 ) -> list[Lease]:
     """Take up to `most` free accounts of `floors` (account → the signer's fence); expired leases are re-acquired, never renewed.
 
-    `free_for` is how many seconds an account must have been free before this worker may take it (P18b).
+    `free_for` is how many seconds an account must have been free before this worker may take it (P18b). `unchanged` names
+    accounts whose lease lies in the future and when it was renewed: taken if that is still so.
     """
     if not floors or most < 1:
         return []
-    rows = [{"account_id": a, "floor": f, "free_for": free_for.get(a, 0.0)} for a, f in floors.items()]
+    rows = [
+        {"account_id": a, "floor": f, "free_for": free_for.get(a, 0.0), "unchanged": unchanged.get(a)}
+        for a, f in floors.items()
+    ]
     found = tx.execute(_ACQUIRE, {**_FLOORS.bind(rows), "holder": holder, "ttl": ttl_seconds, "most": most})
     return [Lease(row.account_id, row.token, row.lease_id) for row in found]
 

@@ -8,20 +8,29 @@ from sqlalchemy import text
 from executor.database import Tx
 
 _SERVER = text("""
-SELECT i.service, i.system_identifier = c.system_identifier::text AS same_system, i.epoch_min, i.epoch_max,
+SELECT i.service, i.epoch_min, i.epoch_max,
        pg_is_in_recovery() AS in_recovery, current_setting('server_version_num')::int AS version,
-       current_setting('fsync') AS fsync, current_setting('synchronous_commit') AS synchronous_commit,
+       current_setting('fsync') AS fsync, current_setting('full_page_writes') AS full_page_writes,
+       current_setting('synchronous_commit') AS synchronous_commit,
+       (SELECT array_agg(coalesce('role ' || nullif(s.setrole, 0)::regrole, 'database ' || d.datname) ORDER BY s.setrole)
+          FROM pg_db_role_setting s JOIN pg_database d ON d.datname = current_database()
+         WHERE s.setdatabase IN (0, d.oid) AND 'synchronous_commit=off' = ANY (s.setconfig)) AS commits_unsynchronised,
        clock_timestamp() AS now,
-       (SELECT count(*) FROM worker WHERE stopped_at IS NULL AND seen_at > clock_timestamp() - make_interval(secs => :ttl)) AS live_workers
-  FROM installation i, pg_control_system() c
+       (SELECT count(*) FROM worker WHERE stopped_at IS NULL AND seen_at BETWEEN clock_timestamp() - make_interval(secs => :ttl) AND clock_timestamp()) AS live_workers
+  FROM installation i
+""")
+_STANDBY_NAMES = text("SELECT current_setting('synchronous_standby_names')")
+_STANDBYS = text("""
+SELECT application_name, sync_state FROM pg_stat_replication WHERE state IS DISTINCT FROM 'backup' ORDER BY application_name
 """)
 _ACCOUNTS = text("""
 SELECT a.name, a.chain_id, a.address, a.state, a.reason, a.attention, l.token,
        CASE WHEN l.expires_at > clock_timestamp() THEN l.holder END AS holder,
        CASE WHEN l.expires_at > clock_timestamp() THEN l.expires_at END AS held_until,
        o.open_nonces, o.in_flight, a.max_in_flight,
-       coalesce((SELECT max(nonce) + 1 FROM nonce_reservation r WHERE r.account_id = a.account_id), a.first_nonce) AS next_nonce,
-       o.oldest_open, a.reconciled_at, a.timeline <> current_timeline() AS other_timeline,
+       coalesce(greatest((SELECT max(nonce) FROM nonce_reservation r WHERE r.account_id = a.account_id),
+                         (SELECT max(nonce) FROM acknowledged_nonce k WHERE k.account_id = a.account_id)) + 1, a.first_nonce) AS next_nonce,
+       o.oldest_open, a.reconciled_at, CASE WHEN is_moved(a.timeline, a.system_identifier) THEN moved_why(a.timeline, a.system_identifier) END AS moved_why,
        (SELECT count(*) FROM execution e WHERE e.account_id = a.account_id AND e.state = 'PENDING') AS pending,
        (SELECT count(*) FROM execution e WHERE e.account_id = a.account_id AND e.state IN ('PLANNED', 'RUNNING')) AS working,
        (SELECT count(*) FROM execution e WHERE e.account_id = a.account_id AND e.state = 'PARKED') AS parked,
@@ -63,25 +72,34 @@ _ORPHANED_PLANS = text(f"""{_LISTED} JOIN strategy s ON s.name = e.strategy
  WHERE e.state = 'PENDING' AND e.due_at <= clock_timestamp() AND e.revision <> s.revision ORDER BY e.due_at LIMIT :most
 """)
 _REQUESTS = text("""
-SELECT r.request_id, r.kind, coalesce(r.strategy, a.name) AS subject, r.why, r.who, r.at
+SELECT r.request_id, r.kind, coalesce(r.execution_id, r.strategy, a.name) AS subject, r.why, r.who, r.at
   FROM request r LEFT JOIN account a USING (account_id) WHERE r.answered_at IS NULL ORDER BY r.request_id
 """)
 
 
 @dataclass(frozen=True, slots=True)
 class ServerReport:
-    """The database as its workers meet it."""
+    """The database as its workers meet it. `commits_unsynchronised`: roles and databases that turn synchronous_commit off."""
 
     service: str | None
-    same_system: bool
     epoch_min: int
     epoch_max: int
     in_recovery: bool
     version: int
     fsync: str
+    full_page_writes: str
     synchronous_commit: str
+    commits_unsynchronised: list[str] | None
     now: datetime
     live_workers: int
+
+
+@dataclass(frozen=True, slots=True)
+class StandbyReport:
+    """A standby that is attached; `sync_state` is None where this role may not see it."""
+
+    name: str
+    sync_state: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +121,7 @@ class AccountReport:
     next_nonce: int | None
     oldest_open: int | None
     reconciled_at: datetime | None
-    other_timeline: bool
+    moved_why: str | None
     pending: int
     working: int
     parked: int
@@ -169,6 +187,12 @@ def server(tx: Tx, ttl_seconds: float) -> ServerReport:
 def accounts(tx: Tx) -> list[AccountReport]:
     """All accounts by name."""
     return [AccountReport(*row) for row in tx.execute(_ACCOUNTS)]
+
+
+def standbys(tx: Tx) -> tuple[str, list[StandbyReport]]:
+    """`synchronous_standby_names`, and the standbys that are attached."""
+    names = str(tx.execute(_STANDBY_NAMES).scalar_one())
+    return names, [StandbyReport(row.application_name, row.sync_state) for row in tx.execute(_STANDBYS)]
 
 
 def strategies(tx: Tx) -> list[StrategyReport]:

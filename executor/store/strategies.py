@@ -10,9 +10,10 @@ from executor.records import DueStrategy
 
 _DUE = text("""
 SELECT name, account_id, schedule, every_seconds, timezone, misfire, overlap, start_deadline_seconds, revision, input,
-       high_water_mark, tzdata_version, clock_timestamp() AS now
+       high_water_mark, tzdata_version, CAST(:now AS timestamptz) AS now
   FROM strategy
- WHERE next_due_at <= (SELECT clock_timestamp()) AND paused_at IS NULL AND retired_at IS NULL
+ WHERE next_due_at <= :now AND paused_at IS NULL AND retired_at IS NULL
+   AND NOT (SELECT is_moved(a.timeline, a.system_identifier) FROM account a WHERE a.account_id = strategy.account_id)
  ORDER BY next_due_at LIMIT :most FOR NO KEY UPDATE SKIP LOCKED
 """)
 _ADVANCE = text("""
@@ -26,9 +27,9 @@ SELECT CAST(extract(epoch FROM min(next_due_at) - clock_timestamp()) AS float8) 
 _REVISIONS = text("SELECT name, revision FROM strategy WHERE retired_at IS NULL")
 
 
-def lock_due(tx: Tx, most: int) -> list[DueStrategy]:
-    """The strategies with slots to look at, locked until the transaction ends; what another worker has locked is left to it."""
-    return [DueStrategy(*row) for row in tx.execute(_DUE, {"most": most})]
+def lock_due(tx: Tx, now: datetime, most: int) -> list[DueStrategy]:
+    """The strategies with slots to look at when the database's clock said `now`, locked until the transaction ends; what another worker has locked is left to it."""
+    return [DueStrategy(*row) for row in tx.execute(_DUE, {"now": now, "most": most})]
 
 
 def advance(tx: Tx, name: str, mark: datetime, next_due: datetime | None, tzdata_version: str) -> None:

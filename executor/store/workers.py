@@ -10,9 +10,11 @@ _SEEN = text("""
 INSERT INTO worker (worker_id, name, release) VALUES (:id, :name, :release)
 ON CONFLICT (worker_id) DO UPDATE SET seen_at = clock_timestamp()
 """)
-_LIVE = text(
-    "SELECT count(*) FROM worker WHERE stopped_at IS NULL AND seen_at > clock_timestamp() - make_interval(secs => :ttl)"
-)
+# Seen in the future: before the database's clock was set back. The living are seen anew soon.
+_LIVE = text("""
+SELECT count(*) FROM worker WHERE stopped_at IS NULL
+   AND seen_at BETWEEN clock_timestamp() - make_interval(secs => :ttl) AND clock_timestamp()
+""")
 _STOPPED = text("UPDATE worker SET stopped_at = clock_timestamp() WHERE worker_id = :id")
 
 

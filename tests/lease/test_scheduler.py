@@ -9,6 +9,7 @@ import pytest
 import tzdata
 
 from executor import scheduler
+from executor.clock_guard import ClockGuard
 from executor.database import Database, Refused
 from executor.store import executions
 from tests.lease.conftest import Open
@@ -42,6 +43,13 @@ def strategy(
         )
 
 
+def materialise(database: Database) -> int:
+    """One round of a scheduler that believes the database's clock."""
+    now = ClockGuard().look(database)
+    assert now is not None
+    return scheduler.materialise(database, now)
+
+
 def states(database: Database) -> list[tuple[str, str | None]]:
     with database.read() as tx:
         return [tuple(row) for row in tx.exec_driver_sql("SELECT state, reason FROM execution ORDER BY slot")]  # type: ignore[misc]
@@ -56,19 +64,19 @@ def test_eight_schedulers_at_once_make_one_row_a_slot(
 
     def look(one: Database) -> int:
         gate.wait()
-        return scheduler.materialise(one)
+        return materialise(one)
 
     with ThreadPoolExecutor(8) as pool:
         inserted = sum(pool.map(look, databases))
     assert inserted == len(states(database)) == 5
-    assert scheduler.materialise(database) == 0
+    assert materialise(database) == 0
 
 
 def test_after_downtime_the_newest_slot_runs_and_the_others_say_why_not(
     database: Database, account_ids: list[int]
 ) -> None:
     strategy(database, account_ids[0])
-    scheduler.materialise(database)
+    materialise(database)
     found = states(database)
     assert [state for state, _ in found] == ["SKIPPED"] * 4 + ["PENDING"]
     assert {reason for state, reason in found if state == "SKIPPED"} == {"misfire_coalesced"}
@@ -78,7 +86,7 @@ def test_a_slot_that_was_looked_at_is_never_looked_at_again_even_without_its_row
     database: Database, account_ids: list[int]
 ) -> None:
     strategy(database, account_ids[0])
-    scheduler.materialise(database)
+    materialise(database)
     with database.transaction() as tx:
         # As pruning will: the rows go, the marks stay.
         tx.exec_driver_sql("ALTER TABLE execution DISABLE TRIGGER ALL")
@@ -87,7 +95,7 @@ def test_a_slot_that_was_looked_at_is_never_looked_at_again_even_without_its_row
         tx.exec_driver_sql(
             "UPDATE strategy SET pruned_through = high_water_mark, next_due_at = clock_timestamp() - interval '1 s'"
         )
-    scheduler.materialise(database)
+    materialise(database)
     assert states(database) == []
     with database.read() as tx:
         mark = tx.exec_driver_sql("SELECT high_water_mark FROM strategy").scalar_one()
@@ -99,7 +107,7 @@ def test_a_slot_that_was_looked_at_is_never_looked_at_again_even_without_its_row
 
 def test_overlap_skips_while_the_one_before_is_not_through(database: Database, account_ids: list[int]) -> None:
     strategy(database, account_ids[0], overlap="skip", since=timedelta(seconds=65))
-    scheduler.materialise(database)
+    materialise(database)
     made = len(states(database))  # one, or two where a minute's slot lies in the first five of the 65 seconds
     assert made
     with database.transaction() as tx:
@@ -108,13 +116,13 @@ def test_overlap_skips_while_the_one_before_is_not_through(database: Database, a
     until = datetime.now(UTC) + timedelta(seconds=10)
     while len(states(database)) == made:
         assert datetime.now(UTC) < until
-        scheduler.materialise(database)
+        materialise(database)
     assert states(database)[-1] == ("SKIPPED", "overlap: the one before is not through yet")
 
 
 def test_older_time_zone_data_leaves_a_strategy_alone(database: Database, account_ids: list[int]) -> None:
     strategy(database, account_ids[0], tzdata_version="9999z")
-    assert scheduler.materialise(database) == 0
+    assert materialise(database) == 0
     assert tzdata.IANA_VERSION < "9999z"
 
 

@@ -116,7 +116,7 @@ class Crash(Exception):
     pass
 
 
-@pytest.mark.parametrize("point", CRASH_POINTS)
+@pytest.mark.parametrize("point", CRASH_POINTS[1:])
 def test_after_a_crash_the_same_request_completes_and_another_is_refused(world: World, point: str) -> None:
     def crash(at: str) -> None:
         if at == point:
@@ -128,12 +128,22 @@ def test_after_a_crash_the_same_request_completes_and_another_is_refused(world: 
     assert_guard(one(world, world.request(value_wei=6)), "bound to digest")
     answer = one(world, world.request())
     assert isinstance(answer, Signed)
-    assert answer.replayed == (point == "signer.stored")
+    assert answer.replayed == (point == "sign.kept")
+
+
+def test_a_crash_before_the_orders_are_committed_leaves_nothing(world: World) -> None:
+    def crash(_: str) -> None:
+        raise Crash
+
+    with pytest.raises(Crash):
+        world.another(crash=crash).sign(world.fence(), [world.request()])
+    assert isinstance(one(world, world.request(execution="pay/2")), Signed)
 
 
 def test_a_crash_before_the_key_was_touched_leaves_nothing_to_raise_over(world: World) -> None:
-    def crash(_: str) -> None:
-        raise Crash
+    def crash(at: str) -> None:
+        if at == "sign.journaled":
+            raise Crash
 
     with pytest.raises(Crash):
         world.another(crash=crash).sign(world.fence(), [world.request()])
@@ -161,7 +171,7 @@ def test_a_key_that_signs_differently_every_time_has_one_outcome(world: World) -
     entered, resume = threading.Event(), threading.Event()
 
     def slow(point: str) -> None:
-        if point == "signer.signed":
+        if point == "sign.made":
             entered.set()
             resume.wait(10)
 

@@ -70,7 +70,7 @@ def test_a_row_somebody_else_works_on_is_stale_not_waited_for(database: Database
     with other.transaction():
         other.execute("SELECT 1 FROM account WHERE account_id = %s FOR UPDATE", (lane.account_id,))
         with (
-            pytest.raises(StaleState, match="busy with the same rows"),
+            pytest.raises(StaleState, match="busy with rows of account"),
             database.hold(lane.account_id, lane.token, lane.lease_id),
         ):
             pass

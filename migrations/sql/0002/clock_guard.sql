@@ -1,6 +1,12 @@
--- The newest instant that any worker has seen on the database's clock, to notice a clock that steps.
+-- What the workers know together about the database's clock, to notice one that steps: the newest instant that any of them
+-- believed, and the last step that one of them saw. Settled: the clock ran evenly since, and max_seen is of after the step.
 CREATE TABLE clock_guard (
   singleton boolean PRIMARY KEY DEFAULT true CONSTRAINT clock_guard_singleton CHECK (singleton),
-  max_seen timestamptz NOT NULL DEFAULT clock_timestamp()
-);
+  max_seen timestamptz NOT NULL DEFAULT clock_timestamp(),
+  anomalies bigint NOT NULL DEFAULT 0,
+  anomaly text,
+  anomaly_at timestamptz,
+  is_settled boolean NOT NULL DEFAULT true,
+  CONSTRAINT clock_guard_told CHECK ((anomaly IS NULL) = (anomaly_at IS NULL) AND (anomaly IS NOT NULL OR is_settled))
+) WITH (fillfactor = 50);
 INSERT INTO clock_guard DEFAULT VALUES;

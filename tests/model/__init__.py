@@ -1,0 +1,1 @@
+"""The protocol as a small pure transition system, explored exhaustively: docs/model.md."""
