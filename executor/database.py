@@ -22,7 +22,7 @@ EPOCH = 2
 
 Tx = Connection
 Result = TypeVar("Result")
-_PAUSES_SECONDS = (0.02, 0.04, 0.08, 0.16)
+_PAUSES_SECONDS = (0.02, 0.04, 0.08, 0.16, 0.16, 0.16, 0.16)
 _PATIENCE_SECONDS = 3.0
 _FENCE = {"fence_current", "fence_required", "fence_account", "fence_high_water", "fence_epoch"}
 
@@ -244,7 +244,7 @@ def expect(found: int, wanted: int, what: str) -> None:
 
 
 def repeat(once: Callable[[], Result]) -> Result:
-    """Do `once`, and again when the database gave its transaction up: five times or three seconds at most.
+    """Do `once`, and again when the database gave its transaction up: eight times or three seconds at most.
 
     `once` is one whole transaction that puts rows decided before; acts are never repeated like this [B99].
 

@@ -78,7 +78,7 @@ def tick(
         if not may_go_on():
             return
         # What the round before has signed goes out while this one reserves and signs: the wait for the node is free.
-        sending = senders.submit(broadcast.run, turn, client, halted)
+        sending = senders.submit(broadcast.hand_over, turn, client, broadcast.select(turn, halted))
         try:
             moved = 0 if halted or not may_begin() else reserve.run(turn, client, view)
             # After a rewind not even a cancel is signed: it could kill a payment whose row is lost (P16).

@@ -66,6 +66,8 @@ def obstacle(view: ChainView, following: int, found: Ahead | None) -> str | None
     """What must happen before the account can be reopened, None if nothing: all that is above the rows must be final."""
     if view.final is None or view.nonce_final is None:
         return "the chain names no final block yet: wait for one and ask again"
+    if view.nonce_pending is None:
+        return "the node does not tell this account's pending transactions: ask again with an endpoint that does"
     above = max(following, view.nonce_latest)
     if view.nonce_pending > above:
         return (

@@ -79,8 +79,7 @@ def run(turn: Turn, client: ChainClient, signer: Signer) -> str | None:
         if ground is None:
             accounts.record_reconciled(held, genesis, view.nonce_latest)
             accounts.note_attention(held.tx, account.account_id, None)
-        for answer in answers:
-            answer.record(held)
+        _record_answers(held, answers)
 
     turn.record(write)
     turn.crash(CrashPoint.RECONCILE_RECORDED)
@@ -113,19 +112,19 @@ def _decide(
     request: Request,
 ) -> Answer:
     """The answer to one request of an operator. `bent` stands against opening the account, `ahead` makes it a rewind."""
+    if bent is not None:
+        return _against(request, rows.account, bent)
     if request.outlived:
         return answering.stale(request)
     if request.kind == "resume":
         return answering.resume(request, rows.account)
     if request.kind == "resolve" and request.execution_id is not None:
-        if bent is not None or ahead is not None:
+        if ahead is not None:
             return answering.closed(request, rows.account)
         with turn.database.read() as tx:
             parked = parking.select(tx, rows.account.account_id, request.execution_id)
         unproved = None if request.paid_hash is None else _unproved(client, view, request.paid_hash)
         return answering.resolve(request, rows.account, parked, unproved)
-    if bent is not None:
-        return answering.refused(request, bent)
     if ahead is None and not rows.account.is_rewound:
         return answering.reopen(request)
     following = reopening.frontier(view, rows.account.first_nonce, rows.witness.highest)
@@ -133,6 +132,15 @@ def _decide(
     if obstacle is not None:
         return answering.refused(request, f"{ahead.ground}; {obstacle}" if ahead else obstacle)
     return answering.reopen_rewound(request, _rewind(turn, client, view, ahead))
+
+
+def _against(request: Request, account: Account, bent: str) -> Answer:
+    """The answer while `bent` stands against opening the account; to some it makes no difference."""
+    if request.outlived:
+        return answering.stale(request)
+    if request.kind == "resume":
+        return answering.resume(request, account)
+    return answering.closed(request, account) if request.kind == "resolve" else answering.refused(request, bent)
 
 
 def _rewind(turn: Turn, client: ChainClient, view: ChainView, ahead: Ahead | None) -> Rewind:
@@ -268,20 +276,18 @@ def _why_not_seeded(view: ChainView) -> str:
 
 def _stop(turn: Turn, why: str) -> str:
     """Another chain behind an endpoint halts the account (P15) and stands against opening it."""
-    account_id = turn.account.account_id
     with turn.database.transaction() as tx:
-        accounts.halt(tx, account_id, why)
-    with turn.database.read() as tx:
-        waiting = requests.select_waiting(tx, account_id)
-        current = accounts.get(tx, account_id)
-
-    def write(held: Held) -> None:
-        for request in waiting:
-            _carry_out(held, request, current, why)
-
-    if waiting:
-        turn.record(write)
+        accounts.halt(tx, turn.account.account_id, why)
+    rows = _read(turn)
+    answers = [_against(request, rows.account, why) for request in rows.waiting]
+    if answers:
+        turn.record(lambda held: _record_answers(held, answers))
     return why
+
+
+def _record_answers(held: Held, answers: Sequence[Answer]) -> None:
+    for answer in answers:
+        answer.record(held)
 
 
 def _wait(turn: Turn, why: str) -> str:

@@ -156,7 +156,7 @@ class Search:
                     todo.append(before)
         result.stuck = len(self._states) - sum(reached)
         if result.stuck:
-            self._note(result, "stuck", lambda: self._trace(reached.index(0)))
+            self._note(result, "stuck", lambda: self._trace(reached.index(0) or reached.rindex(0)))
 
 
 def explore(b: Build, c: Scenario, *, until: frozenset[str] = frozenset(), limit: int = 10_000_000) -> Result:

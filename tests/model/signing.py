@@ -14,7 +14,6 @@ from tests.model.state import (
     SIGNED,
     Attempt,
     Bound,
-    Row,
     State,
     Step,
     Tx,
@@ -66,9 +65,9 @@ def sign(b: Build, c: Scenario, s: State, w: int, owner: int, tx: Tx) -> list[tu
     if c.policy and is_new and tx.payload != CANCEL:
         found.append(("policy", raised, ()))
     if outcome in ("sign", "replay"):
-        broken = tx.payload != CANCEL and any(
-            old.nonce == tx.nonce and old.payload not in (CANCEL, tx.payload) for old in s.made
-        )
+        # What was signed before a rewind that took the journal along is remembered by nobody.
+        is_known = tx.payload != CANCEL and not (s.restored and c.shared_journal)
+        broken = is_known and any(old.nonce == tx.nonce and old.payload not in (CANCEL, tx.payload) for old in s.made)
         after = raised._replace(journal=journal, made=s.made | {tx})
         found.append(("signed", after, ("I3",) if broken else ()))
     else:
@@ -101,8 +100,10 @@ def store(b: Build, c: Scenario, s: State, w: int) -> Iterator[Step]:
     assert isinstance(owner, int) and isinstance(a, int) and isinstance(tx, Tx)
     idle = rules.move(s, w, ())
     if outcome == "guard" and b.guard_refusal != "cancel":
-        halted = rules.halt(idle) if b.guard_refusal == "halt" else idle
-        yield Step(w, "sign.stored", f"nonce {tx.nonce}: the journal refuses", halted)
+        if b.guard_refusal == "halt":
+            yield Step(w, "sign.halted", f"nonce {tx.nonce}: the journal refuses", rules.halt(idle))
+        else:
+            yield Step(w, "sign.stored", f"nonce {tx.nonce}: the journal refuses", idle)
         return
     if b.sends_from == "memory" and outcome == "signed" and len(s.chain) <= tx.nonce and tx not in s.pool:
         broken = () if rules.is_stored(s, tx) else ("I2",)
