@@ -169,6 +169,7 @@ def test_a_gateways_error_is_no_answer_of_the_node(body: bytes) -> None:
         ("1e9", False),
         ("Mon, 99 Foo 2026", False),
     ],
+    ids=["seconds", "a date to come", "a date that passed", "zero", "negative", "words", "a float", "no date"],
 )
 def test_retry_after_is_respected_by_every_caller_of_the_endpoint(status: int, asked: str, rests: bool) -> None:
     """[B54]"""
