@@ -115,6 +115,7 @@ class Database:
 
     def __init__(self, url: str, actor: str, pool_size: int = 8, overflow: int = 24) -> None:
         self.is_pooled = False
+        """Whether a connection pooler was found in between."""
         try:
             self.engine: Engine = sa.create_engine(
                 normalise(url),
@@ -295,7 +296,9 @@ def _translate(error: sa.exc.DBAPIError) -> Exception:
         kind = FenceRefused if name in _FENCE else Refused
         return kind(name, str(diagnostic.message_primary), str(diagnostic.message_detail or ""))
     if isinstance(original, _GIVEN_UP):
-        return Busy(f"the database was busy{_where(original)}: {_first_line(error)}; it tries again.")
+        return Busy(
+            f"the database was busy{_where(original)}: {_first_line(error)}; nothing was written, it may be tried again."
+        )
     if isinstance(original, psycopg.errors.ReadOnlySqlTransaction):
         return Unreachable(
             "the database takes no writes (a standby, or switched to read-only): its connections are made anew; "

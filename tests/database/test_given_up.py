@@ -41,6 +41,17 @@ def plant(service: Service, table: str, what: str, times: int = 3) -> None:
         connection.execute(_FAULT.format(name=name, table=table, what=what, times=times).encode())
 
 
+def by_default(service: Service, setting: str) -> None:
+    """For sessions that begin from now on."""
+    with plain_connection(service.database_url) as connection:
+        connection.execute(f"ALTER DATABASE {connection.info.dbname} SET {setting}".encode())
+
+
+def be_serializable(service: Service) -> None:
+    """What our transactions are is stated by us, whatever the database's default is."""
+    by_default(service, "default_transaction_isolation = 'serializable'")
+
+
 def met(service: Service, table: str) -> int:
     """How many statements on `table` there were."""
     return int(service.value(f"SELECT last_value FROM faults_{table.replace('.', '_')} WHERE is_called") or 0)
@@ -58,10 +69,7 @@ def test_three_given_up_statements_on_every_table_lose_nothing(service: Service,
     to = service.pays("rent")
     service.strategy("clock", "return nothing('only the slots matter')", every="1s", misfire="all")
     service.register()
-    # What we do is stated by us, whatever the database's default is.
-    with plain_connection(service.database_url) as connection:
-        name = connection.info.dbname
-        connection.execute(f"ALTER DATABASE {name} SET default_transaction_isolation = 'serializable'".encode())
+    be_serializable(service)
     for table in _TABLES:
         plant(service, table, raising(sqlstate))
 
@@ -77,11 +85,13 @@ def test_three_given_up_statements_on_every_table_lose_nothing(service: Service,
     assert len({sent.raw for sent in service.proxy.sent}) == 1
 
 
-def test_many_askers_at_once_on_one_account_are_all_recorded(service: Service) -> None:
+@pytest.mark.parametrize("workers", [2, pytest.param(16, marks=[pytest.mark.chaos, pytest.mark.timeout(600)])])
+def test_many_askers_at_once_on_one_account_are_all_recorded(service: Service, workers: int) -> None:
     to = service.pays("rent", value=1)
     service.register()
-    service.start_worker("first")
-    service.start_worker("second")
+    be_serializable(service)
+    for number in range(workers):
+        service.start_worker(f"w{number}")
     with ThreadPoolExecutor(16) as pool:
         executions = list(pool.map(lambda number: service.trigger("rent", f"n{number}"), range(48)))
     for execution in executions:
@@ -130,9 +140,7 @@ def test_a_statement_that_failed_and_was_passed_over_commits_nothing(database_ur
 def test_a_role_with_a_short_statement_timeout_is_told_and_loses_nothing(service: Service) -> None:
     to = service.pays("rent")
     service.register()
-    with plain_connection(service.database_url) as connection:
-        name = connection.info.dbname
-        connection.execute(f"ALTER DATABASE {name} SET statement_timeout = '300ms'".encode())
+    by_default(service, "statement_timeout = '300ms'")
     for table in ("intent", "nonce_reservation", "attempt", "signer.binding"):
         plant(service, table, "PERFORM pg_sleep(5)", times=6)
     execution = service.trigger("rent", "one")

@@ -1,7 +1,9 @@
-"""The server ends in the middle of the load as in a crash (`pg_ctl restart -m immediate`) and recovers: nothing lost, nothing twice."""
+"""The server has no connection left, or ends in the middle of the load as in a crash (`pg_ctl restart -m immediate`) and recovers: nothing lost, nothing twice."""
 
+from contextlib import ExitStack
 from pathlib import Path
 
+import psycopg
 import pytest
 
 from tests.support.devnet import NodeProcess
@@ -10,6 +12,16 @@ from tests.support.service import Service
 
 pytestmark = [pytest.mark.process, pytest.mark.xdist_group("database-restarts"), pytest.mark.timeout(240)]
 _VALUE = 10**15
+
+
+def take(own_server: OwnServer, taken: ExitStack) -> bool:
+    """One connection more; False when the server has none left."""
+    try:
+        taken.enter_context(own_server.connect())
+    except psycopg.OperationalError as error:
+        assert "too many clients" in str(error)
+        return False
+    return True
 
 
 def run(own_server: OwnServer, node: NodeProcess, directory: Path, executions: int, restarts: int) -> None:
@@ -44,6 +56,31 @@ def test_a_server_that_crashes_in_mid_load_loses_nothing(
     own_server: OwnServer, node: NodeProcess, tmp_path: Path
 ) -> None:
     run(own_server, node, tmp_path, executions=40, restarts=2)
+
+
+def test_leases_stay_while_the_server_has_no_connection_left(
+    own_server: OwnServer, node: NodeProcess, tmp_path: Path
+) -> None:
+    """[B98] Renewal has a connection of its own, open from the start."""
+    with Service(tmp_path, node, own_server.database()) as service, ExitStack() as stack:
+        service.account()
+        to = service.pays("rent", value=_VALUE)
+        service.register()
+        worker = service.start_worker("only")
+        service.wait_held_by("only")
+        service.wait_state(service.trigger("rent", "one"), "SUCCEEDED")
+        taken = ExitStack()
+        stack.push(taken)
+        while take(own_server, taken):
+            pass
+        begun = [service.trigger("rent", f"n{number}") for number in range(8)]
+        service.wait_renewals(3)
+        assert worker.exit_code is None
+        taken.close()
+        for execution in begun:
+            service.wait_state(execution, "SUCCEEDED")
+        assert service.balance(to) == 9 * _VALUE
+        assert service.value("SELECT count(*) FROM lease_generation") == 1
 
 
 @pytest.mark.chaos
