@@ -14,6 +14,7 @@ _VALUE = ETHER // 100
 
 
 def test_twenty_triggers_of_one_id_are_one_run(service: Service) -> None:
+    """[B83] One work item asked for twenty times: one reservation, one payload, nineteen duplicates."""
     service.account()
     service.strategy("payout", 'return Call(ctx.input["to"], int(ctx.input["value"]))')
     service.register()
