@@ -40,6 +40,9 @@ demo: setup ## the main job on an embedded database and a local chain, under a m
 test: setup ## every test but the long ones (starts its own servers)
 	$(BIN)/python -m pytest -n auto --dist loadgroup tests
 
+chaos: setup ## the long forms of the fault tests
+	$(BIN)/python -m pytest -n auto --dist loadgroup -m chaos tests
+
 check: lint types contracts test ## what must be green before a push
 
 lint: setup ## ruff
@@ -78,4 +81,4 @@ lock: ## renew requirements.lock and bootstrap.lock
 	$(BIN)/uv pip compile pyproject.toml --extra embedded --extra devnet --group test --group lint --group build \
 	  --universal --python-version 3.11 --generate-hashes --no-header --no-annotate -q --upgrade -o requirements.lock
 
-.PHONY: help setup demo test check lint fmt types contracts bench soak differential plans devnet schema lock
+.PHONY: help setup demo test chaos check lint fmt types contracts bench soak differential plans devnet schema lock

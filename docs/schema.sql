@@ -854,6 +854,7 @@ CREATE TABLE public.lease_generation (
     lease_id uuid NOT NULL,
     holder text NOT NULL,
     at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    began_after bigint DEFAULT COALESCE(pg_sequence_last_value('public.history_history_id_seq'::regclass), (0)::bigint),
     CONSTRAINT lease_generation_token CHECK ((token > 0))
 );
 

@@ -2,8 +2,8 @@
 
 FENCED_CRASH=point:action:marker arms one point. `kill` ends the process with SIGKILL. `stop` pauses it with SIGSTOP until
 somebody sends SIGCONT. `exit` asks it to end (SIGTERM) and goes on. `cut` waits at the point until the file marker.go
-exists; meanwhile the test ends the worker's database sessions. The marker file is made first, so that the point fires
-once, also across restarts.
+exists; meanwhile the test ends the worker's database sessions. The marker file is made first and gets the process id, so
+that the point fires once, also across restarts and in whichever process that shares the marker reaches it first.
 """
 
 import os
@@ -96,9 +96,11 @@ def hook_from(environment: Mapping[str, str]) -> CrashHook:
     def fire(reached: CrashPoint) -> None:
         if reached is armed:
             try:
-                os.close(os.open(Path(marker), os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+                made = os.open(marker, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
             except FileExistsError:
                 return
+            os.write(made, f"{os.getpid()}\n".encode())
+            os.close(made)
             act(Path(marker))
 
     return fire

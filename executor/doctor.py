@@ -15,9 +15,9 @@ from executor import migration
 from executor.config import ChainConfig, Config
 from executor.database import EPOCH, Database
 from executor.errors import ExecutorError
-from executor.reports import WORKER_SECONDS
+from executor.reports import WORKER_SECONDS, clock_trouble, marks_ahead
 from executor.store import reports, sessions
-from executor.store.reports import ServerReport, StandbyReport
+from executor.store.reports import ClockReport, ServerReport, StandbyReport, StrategyReport
 from executor.timezones import tzdata_version
 from signer import secretfile
 from signer.errors import SignerError
@@ -152,6 +152,7 @@ def _database(config: Config, url: str) -> Iterator[Check]:
             holders = sessions.holders(tx, LONG_SECONDS)
             accounts = [] if server.in_recovery else reports.accounts(tx)
             names, standbys = reports.standbys(tx)
+            shared, strategies = reports.clock(tx), reports.strategies(tx)
     except ExecutorError as error:
         yield Check("database", "unknown", str(error))
         return
@@ -160,6 +161,8 @@ def _database(config: Config, url: str) -> Iterator[Check]:
     yield from _between(database.is_pooled, holders)
     yield from _server(config, server)
     yield _clock(server.now, begun, ended)
+    yield _server_clock(shared)
+    yield _marks(server.now, strategies)
     moved = [account for account in accounts if account.moved_why is not None]
     for account in moved:
         what = f'{account.name}: {account.moved_why}; look what was lost, then fenced reopen {account.name} --why "…"'
@@ -247,3 +250,25 @@ def _clock(there: datetime, begun: datetime, ended: datetime) -> Check:
     if off > CLOCK_SECONDS:
         return Check("clock", "warn", f"{off:.1f} s away from the database's; set up time synchronisation")
     return Check("clock", "ok", "agrees with the database's")
+
+
+def _server_clock(shared: ClockReport) -> Check:
+    """Whether the database's own clock runs evenly, as its workers saw it."""
+    behind = (shared.max_seen - shared.now).total_seconds()
+    trouble = clock_trouble(shared)
+    if trouble is None and behind > CLOCK_SECONDS:
+        trouble = (
+            f"{behind:.1f} s behind what a worker has seen; the next worker notices and waits until it runs evenly"
+        )
+    return Check("database clock", "ok" if trouble is None else "warn", trouble or "runs evenly")
+
+
+def _marks(now: datetime, strategies: Sequence[StrategyReport]) -> Check:
+    """Whether a clock that was ahead has looked at slots of another day."""
+    ahead = marks_ahead(now, list(strategies))
+    if not ahead:
+        return Check("slots", "ok", "no high-water mark lies ahead")
+    told = ", ".join(f"{one.name} until {one.high_water_mark:%Y-%m-%d %H:%M}Z" for one in ahead)
+    return Check(
+        "slots", "warn", f"looked at by a clock that was ahead: nothing is due of {told}; see the runbook on clocks"
+    )

@@ -23,7 +23,7 @@ from executor.loops import listen_forever, schedule_forever, tell_locks_forever
 from executor.plan_process import PlanPool
 from executor.records import Account, Lease
 from executor.stages import plan
-from executor.store import accounts, executions, requests, strategies
+from executor.store import accounts, executions, requests, strategies, workers
 from executor.telemetry import FAILURES, LEASES, PLANNED, REFUSED, TICK
 from executor.tenure import Tenure
 from executor.turn import Turn
@@ -67,6 +67,12 @@ class _Desk:
     planning: set[str] = field(default_factory=set)
     missed: bool = False
     settle_only: bool = False
+    released_at: float = float("-inf")
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether nothing of it is under way now."""
+        return self.ticking is None and not self.planning
 
 
 class Worker:
@@ -158,6 +164,7 @@ class Worker:
                 self._stop.wait(1.0)
 
     def _turn(self, tenure: Tenure, woken: bool) -> None:
+        tenure.even_out([lease for lease in tenure.held() if self._desks[lease.account_id].is_idle])
         held = {lease.account_id: lease for lease in tenure.held()}
         LEASES.set(len(held))
         if not held:
@@ -240,19 +247,30 @@ class Worker:
             )
             report = plan.run(self._turn_of(lease), served.client, strategy, planner)
             PLANNED.labels(served.account.name).inc(report.moved)
-            if report.is_unplannable and not desk.settle_only:
-                # P18b: somebody with the right revision may be waiting for this account.
+            if report.is_unplannable and self._may_be_planned_elsewhere(desk):
                 log.warning(
                     "another revision of a strategy is due, the account is released",
                     extra={"strategy": strategy},
                 )
-                desk.settle_only = True
+                desk.settle_only, desk.released_at = True, boottime()
                 tenure.set_patience({a: self._settings.lease_seconds for a, d in self._desks.items() if d.settle_only})
                 tenure.give_back(lease, 2 * self._settings.lease_seconds)
             return report.moved
         except Exception as error:  # noqa: BLE001  (as for a tick)
             self._failed(lease, "plan", error)
             return 0
+
+    def _may_be_planned_elsewhere(self, desk: _Desk) -> bool:
+        """Whether to release an account this worker cannot plan for: somebody with the right revision may wait for it (P18b).
+
+        Taken again since nobody did, it is released again from time to time once there is another worker, which may be newer.
+        """
+        if boottime() - desk.released_at < 4 * self._settings.lease_seconds:
+            return False
+        if not desk.settle_only:
+            return True
+        with self._database.read() as tx:
+            return workers.live(tx, self._settings.lease_seconds) > 1
 
     def _failed(self, lease: Lease, stage: str, error: Exception) -> None:
         """Tell a failure; losing the fence is evidence worth a row, and the lease is dropped."""

@@ -1,12 +1,6 @@
 """G6 in the rows: every write names a generation that existed, and no generation writes after a newer one."""
 
-import itertools
 import sys
-from collections.abc import Mapping
-from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
-from itertools import groupby
-from typing import Any
 
 from executor.audit.reading import Check, Reader
 from executor.audit.report import Findings, Kind
@@ -71,16 +65,14 @@ ACCOUNT = (
         ),
     ),
 )
-# One group for each writer in every thousand rows, so that nothing needs to be sorted.
 _WRITTEN = """
-SELECT history_id / 1000 AS place, account_id, token, min(history_id) AS low, max(history_id) AS high, min(at) AS first, max(at) AS last
-  FROM history WHERE {range history_id} AND account_id IS NOT NULL AND token IS NOT NULL GROUP BY 1, 2, 3
+SELECT account_id, token, min(history_id) AS low, max(history_id) AS high FROM history
+ WHERE {range history_id} AND account_id IS NOT NULL AND token IS NOT NULL GROUP BY account_id, token
 """
-_GENERATIONS = "SELECT account_id, token, at FROM lease_generation ORDER BY account_id, token"
-_NOW = "SELECT clock_timestamp() AS now"
+_GENERATIONS = "SELECT account_id, token, began_after FROM lease_generation ORDER BY account_id, token"
 _WROTE = """
 SELECT history_id, account_id, token, kind, subject, from_state, to_state, at FROM history
- WHERE account_id = :account AND token = :token AND (history_id > :after OR at > :ended) ORDER BY history_id LIMIT 21
+ WHERE account_id = :account AND token = :token AND (history_id <= :begun OR history_id > :ended) ORDER BY history_id LIMIT 21
 """
 _KEYS = "SELECT history_id AS key FROM history WHERE history_id % (:every * 10) = 0 ORDER BY history_id"
 _ROW = ("history history_id",)
@@ -93,94 +85,35 @@ _HISTORY_OF_NOBODY = Kind(
 _STALE_WRITE = Kind(
     "G6",
     "stale-write",
-    "generation {token} moved {kind} {subject} of account {account} after a newer generation had begun: a passed holder wrote",
+    "generation {token} moved {kind} {subject} of account {account} before it began or after a newer one had: somebody wrote who did not hold the lease",
     _ROW,
 )
 KINDS = (_HISTORY_OF_NOBODY, _STALE_WRITE)
 
 
-_STEP = timedelta(seconds=1)
-"""How far times of different connections may lie apart while the clock runs as it should."""
-
-
-@dataclass(slots=True)
-class _Writer:
-    """What one generation of one account wrote: between which ids of history, from when until when."""
-
-    low: int
-    high: int
-    first: datetime
-    last: datetime
-
-    def widen(self, row: Mapping[str, Any]) -> None:
-        """Take in what it wrote elsewhere."""
-        self.low, self.high = min(self.low, row["low"]), max(self.high, row["high"])
-        self.first, self.last = min(self.first, row["first"]), max(self.last, row["last"])
-
-
 def check_history(reader: Reader, findings: Findings) -> None:
-    """History in the order it was written: per account the token never falls, and no generation outlives its end.
+    """History in the order it was written: each generation of an account wrote after it began and before the next one did.
 
-    Ids of history grow in the order of commits of an account. Between the beginning of a generation and its first write
-    only times can show a stale writer, so they are compared too, unless the database's clock went back.
+    Ids of history grow in the order of an account's commits, and each generation noted where it began: no clock is believed.
+    A generation from before that was noted is bounded by what newer ones wrote.
     """
-    with reader.slice() as cut:
-        began = {(row["account_id"], row["token"]): row["at"] for row in cut.rows(_GENERATIONS)}
-    writers: dict[tuple[int, int], _Writer] = {}
-    fell = _falls(began)
-    latest: datetime | None = None
+    written: dict[tuple[int, int], tuple[int, int]] = {}
     for part in reader.ranges(_KEYS, 0):
         with reader.slice() as cut:
-            rows = sorted(cut.rows(_WRITTEN, part), key=lambda row: row["place"])
-            now = cut.row(_NOW)["now"]
-        for _, group in groupby(rows, key=lambda row: row["place"]):
-            here = list(group)
-            fell = fell or (latest is not None and min(row["first"] for row in here) < latest - _STEP)
-            latest = max(row["last"] for row in here)
-            fell = fell or latest > now + _STEP
-            for row in here:
-                one = _Writer(row["low"], row["high"], row["first"], row["last"])
-                writers.setdefault((row["account_id"], row["token"]), one).widen(row)
-    fell = fell or any(
-        before[0] == after[0]
-        and writers[after].low > writers[before].high
-        and writers[after].first < writers[before].last
-        for before, after in itertools.pairwise(sorted(writers))
-    )
-    if fell:
-        findings.notices.append("the database's clock went back at some time: times in the rows prove no order.")
-        findings.not_checked.append(
-            "G6: a passed holder that wrote between the beginning and the first write of the next one; only times could show it."
-        )
-    _judge(reader, began, writers, findings, trusted=not fell)
-
-
-def _falls(began: Mapping[tuple[int, int], datetime]) -> bool:
-    """Whether a later generation of an account began earlier."""
-    return any(
-        before[0] == after[0] and began[after] < began[before] for before, after in itertools.pairwise(sorted(began))
-    )
-
-
-def _judge(
-    reader: Reader,
-    began: Mapping[tuple[int, int], datetime],
-    writers: Mapping[tuple[int, int], _Writer],
-    findings: Findings,
-    *,
-    trusted: bool,
-) -> None:
-    following = {before: after for before, after in itertools.pairwise(sorted(began)) if before[0] == after[0]}
-    never = datetime.max.replace(tzinfo=UTC)
-    newer: dict[int, int] = {}  # by account, the lowest id that a newer generation wrote
-    for (account, token), one in sorted(writers.items(), reverse=True):
+            for row in cut.rows(_WRITTEN, part):
+                low, high = written.get((row["account_id"], row["token"]), (sys.maxsize, 0))
+                written[row["account_id"], row["token"]] = min(low, row["low"]), max(high, row["high"])
+    with reader.slice() as cut:  # after the history, so that each writer of it is among them
+        began = {(row["account_id"], row["token"]): row["began_after"] for row in cut.rows(_GENERATIONS)}
+    ended: dict[int, int] = {}  # by account, where the newer generation began
+    for account, token in sorted({*began, *written}, reverse=True):
+        low, high = written.get((account, token), (sys.maxsize, 0))
         unknown = (account, token) not in began
-        after = newer.get(account, sys.maxsize)
-        ended = began[following[account, token]] if trusted and (account, token) in following else never
-        if unknown or one.high > after or one.last > ended:
-            wanted: dict[str, Any] = {"after": 0 if unknown else after, "ended": ended}
+        begun = sys.maxsize if unknown else began[account, token] or 0
+        last = ended.get(account, sys.maxsize)
+        if high and (low <= begun or high > last):
             with reader.slice() as cut:
-                for row in cut.rows(_WROTE, account=account, token=token, **wanted):
+                for row in cut.rows(_WROTE, account=account, token=token, begun=begun, ended=last):
                     findings.add(_HISTORY_OF_NOBODY if unknown else _STALE_WRITE, row)
         if not unknown:
-            newer[account] = min(after, one.low)
+            ended[account] = min(last, low - 1 if began[account, token] is None else begun)

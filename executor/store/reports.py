@@ -35,7 +35,7 @@ SELECT a.name, a.chain_id, a.address, a.state, a.reason, a.attention, l.token,
        (SELECT count(*) FROM execution e WHERE e.account_id = a.account_id AND e.state IN ('PLANNED', 'RUNNING')) AS working,
        (SELECT count(*) FROM execution e WHERE e.account_id = a.account_id AND e.state = 'PARKED') AS parked,
        (SELECT e.reason FROM execution e WHERE e.account_id = a.account_id AND e.reason IS NOT NULL
-           AND (e.state IN ('PLANNED', 'RUNNING') OR (e.state = 'PENDING' AND e.due_at <= clock_timestamp()))
+           AND (e.state IN ('PLANNED', 'RUNNING') OR (e.state = 'PENDING' AND e.planning_attempts > 0 AND e.due_at <= clock_timestamp()))
          ORDER BY e.due_at LIMIT 1) AS waits_for,
        (SELECT count(*) FROM refused_write w WHERE w.account_id = a.account_id AND w.at > clock_timestamp() - interval '1 day') AS refused_writes
   FROM account a JOIN lease l USING (account_id)
@@ -46,12 +46,15 @@ SELECT a.name, a.chain_id, a.address, a.state, a.reason, a.attention, l.token,
  ORDER BY a.name
 """)
 _STRATEGIES = text("""
-SELECT s.name, a.name AS account, s.plan, s.schedule, s.every_seconds, s.timezone, s.revision, s.next_due_at, s.paused_at, s.paused_why,
+SELECT s.name, a.name AS account, s.plan, s.schedule, s.every_seconds, s.timezone, s.revision, s.next_due_at, s.high_water_mark, s.paused_at, s.paused_why,
        s.retired_at, e.execution_id AS last_execution, e.state AS last_state, e.reason AS last_reason,
        (SELECT count(*) FROM execution x WHERE x.strategy = s.name AND x.state IN ('PENDING', 'PLANNED', 'RUNNING', 'PARKED')) AS live
   FROM strategy s JOIN account a USING (account_id)
   LEFT JOIN LATERAL (SELECT x.execution_id, x.state, x.reason FROM execution x WHERE x.strategy = s.name ORDER BY x.created_at DESC LIMIT 1) e ON true
  ORDER BY s.name
+""")
+_CLOCK = text("""
+SELECT clock_timestamp() AS now, max_seen, anomalies, anomaly, anomaly_at, is_settled FROM clock_guard
 """)
 _LISTED = """
 SELECT e.execution_id, e.strategy, a.name AS account, e.state, e.reason, e.due_at, e.created_at, e.ended_at, e.steps, e.steps_effective,
@@ -70,6 +73,13 @@ _FAILED = text(f"""{_LISTED}
 """)
 _ORPHANED_PLANS = text(f"""{_LISTED} JOIN strategy s ON s.name = e.strategy
  WHERE e.state = 'PENDING' AND e.due_at <= clock_timestamp() AND e.revision <> s.revision ORDER BY e.due_at LIMIT :most
+""")
+_STARVED = text("""
+SELECT s.name, count(*) AS missed FROM strategy s JOIN execution e ON e.strategy = s.name
+ WHERE s.retired_at IS NULL AND s.paused_at IS NULL AND e.state = 'SKIPPED' AND e.reason LIKE 'start deadline%'
+   AND e.created_at > coalesce((SELECT max(x.created_at) FROM execution x WHERE x.strategy = s.name
+                                   AND x.state NOT IN ('SKIPPED', 'PENDING', 'PLANNED')), '-infinity')
+ GROUP BY s.name HAVING count(*) >= :least ORDER BY s.name
 """)
 _REQUESTS = text("""
 SELECT r.request_id, r.kind, coalesce(r.execution_id, r.strategy, a.name) AS subject, r.why, r.who, r.at
@@ -141,6 +151,7 @@ class StrategyReport:
     timezone: str
     revision: str
     next_due_at: datetime | None
+    high_water_mark: datetime
     paused_at: datetime | None
     paused_why: str | None
     retired_at: datetime | None
@@ -148,6 +159,18 @@ class StrategyReport:
     last_state: str | None
     last_reason: str | None
     live: int
+
+
+@dataclass(frozen=True, slots=True)
+class ClockReport:
+    """The database's clock, the newest instant a worker believed, and the last step that one saw, if any."""
+
+    now: datetime
+    max_seen: datetime
+    anomalies: int
+    anomaly: str | None
+    anomaly_at: datetime | None
+    is_settled: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,6 +205,11 @@ class RequestReport:
 def server(tx: Tx, ttl_seconds: float) -> ServerReport:
     """The server's settings, and the workers seen within `ttl_seconds`."""
     return ServerReport(*tx.execute(_SERVER, {"ttl": ttl_seconds}).one())
+
+
+def clock(tx: Tx) -> ClockReport:
+    """What the workers have noted about the database's clock."""
+    return ClockReport(*tx.execute(_CLOCK).one())
 
 
 def accounts(tx: Tx) -> list[AccountReport]:
@@ -219,6 +247,11 @@ def failed(tx: Tx, seconds: float, most: int) -> list[ExecutionReport]:
 def orphaned_plans(tx: Tx, most: int) -> list[ExecutionReport]:
     """Due executions of a revision that is no longer registered: no worker plans them."""
     return [ExecutionReport(*row) for row in tx.execute(_ORPHANED_PLANS, {"most": most})]
+
+
+def starved(tx: Tx, least: int) -> list[tuple[str, int]]:
+    """Strategies that missed the start deadline `least` times or more and have begun nothing since; how often."""
+    return [(row.name, row.missed) for row in tx.execute(_STARVED, {"least": least})]
 
 
 def requests(tx: Tx) -> list[RequestReport]:

@@ -144,3 +144,21 @@ def test_an_account_goes_to_a_worker_with_the_revision_that_is_due(service: Serv
         execution,
     )
     assert planner == "new", "the old one released the account and stayed away (P18b)"
+
+
+@pytest.mark.parametrize("node_kind", ["devnet"], indirect=True)
+def test_an_account_nobody_could_plan_for_goes_to_a_worker_that_comes_later(service: Service) -> None:
+    """The old one has taken it again meanwhile, to settle; it does not keep it from the right one for ever."""
+    service.account()
+    to = service.pays("rent")
+    service.register()
+    service.start_worker("old")
+    service.wait_held_by("old")
+    module = service.directory / "rent.py"
+    module.write_text(module.read_text() + "\n# a new revision\n")
+    service.register()
+    execution = service.trigger("rent", "one")
+    service.wait(lambda: service.value("SELECT max(token) FROM lease_generation") == 2, "the old one takes it again")
+    service.start_worker("new")
+
+    service.assert_paid_once(execution, to)

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
+from types import MappingProxyType, TracebackType
 from typing import Any, Self
 
 import psycopg
@@ -34,8 +34,8 @@ ETHER = 10**18
 GWEI = 10**9
 PATIENCE_SECONDS = 30.0
 """How long a test waits for what a slow machine may take long to do; what is timed says so itself."""
-_EXPECTED_ENDS = {None, 0, -9}
-"""Running, politely ended, killed."""
+_ENVIRONMENT = threading.Lock()
+"""Configurations name their database by the one environment of the process, whichever thread reads one."""
 _HEAD = "import os, time\nfrom executor.strategy import Call, Context, Plan, in_order, nothing, together\n\n\n"
 
 
@@ -84,6 +84,8 @@ class Service:
         depth: int = 2,
         plan_timeout: str = "5s",
         rebroadcast: str = "1s",
+        tick: str = "50ms",
+        poll: float = 0.02,
         endpoints: int = 1,
         worker_database_url: str | None = None,
     ) -> None:
@@ -91,6 +93,9 @@ class Service:
         self.config_file = directory / "fenced.toml"
         self.workers: list[WorkerProcess] = []
         self._environment = {"FENCED_TEST_DATABASE": (worker_database_url or database_url).replace("+psycopg", "", 1)}
+        self.expected_ends: set[int | None] = {None, 0, -9}
+        """Exit codes of workers that do not end a wait: running, politely ended, killed."""
+        self._poll = poll
         self._lock = threading.Lock()
         self._connection = self._connect()
         self.database = Database(database_url, "test", pool_size=20)
@@ -101,7 +106,7 @@ class Service:
             '[database]\nurl = { env = "FENCED_TEST_DATABASE" }',
             "\n".join(
                 [
-                    f'[worker]\nlease = "{lease}"\ntick = "50ms"\nlisten = ""',
+                    f'[worker]\nlease = "{lease}"\ntick = "{tick}"\nlisten = ""',
                     f'plan_timeout = "{plan_timeout}"\nrebroadcast = "{rebroadcast}"',
                 ]
             ),
@@ -135,10 +140,18 @@ class Service:
         ]
         self._sections.append("\n".join(lines))
 
-    def pays(self, name: str, *, value: int = ETHER // 100, once: str | None = None, account: str = "treasury") -> str:
-        """A strategy that pays `value` to an address of its own, which is returned."""
+    def pays(
+        self,
+        name: str,
+        *,
+        value: int = ETHER // 100,
+        once: str | None = None,
+        account: str = "treasury",
+        **settings: str | int,
+    ) -> str:
+        """A strategy that pays `value` to an address of its own, which is returned; `settings` as for `strategy`."""
         to = fresh_address()
-        self.strategy(name, f"return Call({to!r}, {value}, once={once!r})", account=account)
+        self.strategy(name, f"return Call({to!r}, {value}, once={once!r})", account=account, **settings)
         return to
 
     def register(self) -> None:
@@ -149,14 +162,27 @@ class Service:
 
     def config(self) -> Config:
         """The configuration as a worker reads it."""
-        os.environ.update(self._environment)
-        return load(self.config_file)
+        with _ENVIRONMENT:
+            os.environ.update(self._environment)
+            return load(self.config_file)
 
     # Working
 
-    def start_worker(self, name: str, crash: str | None = None, *, fresh: bool = False) -> WorkerProcess:
-        """Start one more worker; `crash` is a crash point and an action, "sign.stored:kill"."""
-        worker = WorkerProcess(name, self.config_file, self._environment, crash=crash, fresh=fresh)
+    def start_worker(
+        self,
+        name: str,
+        crash: str | None = None,
+        *,
+        marker: Path | None = None,
+        fresh: bool = False,
+        environment: Mapping[str, str] = MappingProxyType({}),
+    ) -> WorkerProcess:
+        """Start one more worker; `crash` is a crash point and an action, "sign.stored:kill"; `environment` is its own.
+
+        It fires once, while there is no `marker` file; workers that share one fire once together.
+        """
+        changes = {**self._environment, **environment}
+        worker = WorkerProcess(name, self.config_file, changes, crash=crash, marker=marker, fresh=fresh)
         self.workers.append(worker)
         return worker
 
@@ -259,10 +285,10 @@ class Service:
         """
 
         def is_met_or_lost() -> object:
-            return condition() or any(worker.exit_code not in _EXPECTED_ENDS for worker in self.workers)
+            return condition() or any(worker.exit_code not in self.expected_ends for worker in self.workers)
 
         try:
-            wait_for(is_met_or_lost, seconds, what)
+            wait_for(is_met_or_lost, seconds, what, self._poll)
             assert condition(), f"a worker failed while waiting: {what}"
         except AssertionError as error:
             raise AssertionError(f"{error}\n{self.describe()}") from None

@@ -25,17 +25,17 @@ _FORKS = multiprocessing.get_context("forkserver")
 _FORKS.set_forkserver_preload(["executor.app", "executor.config", "alembic.command", "tests.support.worker_process"])
 
 
-def wait_for(condition: Callable[[], object], seconds: float, what: str) -> None:
-    """Poll until `condition` is true. Raises AssertionError naming `what` when it is not in time."""
+def wait_for(condition: Callable[[], object], seconds: float, what: str, pause: float = 0.02) -> None:
+    """Poll every `pause` seconds until `condition` is true. Raises AssertionError naming `what` when it is not in time."""
     deadline = time.monotonic() + seconds
     while not condition():
         if time.monotonic() > deadline:
             raise AssertionError(f"not within {seconds} s: {what}")
-        time.sleep(0.02)
+        time.sleep(pause)
 
 
 class WorkerProcess:
-    """A running worker called `name`; `crash` arms a crash point ("sign.stored:kill").
+    """A running worker called `name`; `crash` arms a crash point ("sign.stored:kill"), which fires while there is no `marker`.
 
     Its output goes to `log`. A context is not needed: it ends with pytest, and `kill` may be called at any time.
     """
@@ -47,11 +47,12 @@ class WorkerProcess:
         environment: Mapping[str, str],
         *,
         crash: str | None = None,
+        marker: Path | None = None,
         fresh: bool = False,
     ) -> None:
         self.name = name
         self.log_file = config.parent / f"{name}.log"
-        self.marker = config.parent / f"{name}.crashed"
+        self.marker = marker or config.parent / f"{name}.crashed"
         armed = {} if crash is None else {"FENCED_CRASH": f"{crash}:{self.marker}"}
         changes = {**environment, **armed}
         self._forked: multiprocessing.context.ForkServerProcess | None = None
@@ -104,7 +105,11 @@ class WorkerProcess:
 
     def terminate(self) -> None:
         """SIGTERM: end politely."""
-        os.kill(self.pid, signal.SIGTERM)
+        self.signal(signal.SIGTERM)
+
+    def signal(self, number: signal.Signals) -> None:
+        """Send it a signal."""
+        os.kill(self.pid, number)
 
     def kill(self) -> None:
         """SIGKILL, frozen or not, and wait."""
