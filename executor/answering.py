@@ -150,6 +150,6 @@ def _told(rewind: Rewind, parked: int, stopped: int) -> str:
         told.append(f"{stopped} running ones get no further step")
     if rewind.longer:
         told.append(
-            f"only the newest {SLOTS} slots of {', '.join(rewind.longer)} got a row, an older one gets its own when it is triggered by --slot"
+            f"only the newest {SLOTS} slots of {', '.join(rewind.longer)} got a row; older ones run only if somebody triggers them"
         )
     return ", ".join(told)

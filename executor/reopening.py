@@ -1,4 +1,4 @@
-"""Reopening after a rewind: what chain and journal know above the rows, and which slots came due meanwhile. Pure rules (design §2).
+"""Reopening after a rewind: what chain and journal know above the rows, and which slots came due meanwhile (design §2).
 
 A database restored from a backup, rewound by an asynchronous failover, or copied has lost the rows of transactions that are
 out. Their nonces are acknowledged once they are final, so that nothing of ours is put on them; the slots that came due
@@ -10,13 +10,18 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
-from chain.types import ChainView
+from chain.client import ChainClient
+from chain.types import BlockRef, ChainView
 from executor.recurrence import recurrence_of, slot_text
 from executor.store.parking import Schedule
 from signer.request import JournalEntry
 
 SLOTS: Final = 1000
-"""How many slots of one schedule get a row, the newest; older ones get theirs when somebody triggers them by name."""
+"""How many slots of one schedule get a row, the newest; an older one gets its own if somebody triggers it by name, PARKED too."""
+
+_SEARCHED: Final = 100
+_SEARCH_BLOCKS: Final = 4096
+"""How many of the nonces used above the rows are looked up on the chain, the newest, and how many blocks back."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +92,46 @@ def obstacle(view: ChainView, following: int, found: Ahead | None) -> str | None
             f"the signer's journal bound nonce {unused.nonce} to step {unused.step} of {unused.execution_id}, and the chain has not used "
             "it for good: its bytes may still be mined; wait until they are, or spend that nonce with the key elsewhere, and ask again"
         )
+    return None
+
+
+def above(
+    client: ChainClient, address: bytes, view: ChainView, found: Ahead
+) -> list[tuple[int, bytes | None, str | None, int | None, BlockRef]]:
+    """For each nonce used above the rows: the transaction that used it where it can be found, what the journal had bound it to, the final block.
+
+    Raises Unavailable when no endpoint answers.
+    """
+    final = view.final
+    if final is None:
+        return []
+    journaled = {entry.nonce: entry for entry in found.entries}
+    hashes = [h for entry in found.entries for h in entry.hashes]
+    mined = {receipt.hash for receipt in client.receipts(hashes) if receipt is not None}
+    rows = []
+    for nonce in found.used:
+        entry = journaled.get(nonce)
+        spent_by = next((h for h in (entry.hashes if entry else ()) if h in mined), None)
+        if spent_by is None and nonce >= found.used.stop - _SEARCHED:
+            spending = client.find_spending(address, nonce, max(0, final.number - _SEARCH_BLOCKS), final.number)
+            spent_by = spending.hash if spending else None
+        rows.append((nonce, spent_by, entry.execution_id if entry else None, entry.step if entry else None, final))
+    return rows
+
+
+def unproved(client: ChainClient, view: ChainView, paid: bytes) -> str | None:
+    """Why a transaction proves no payment, None if it took effect in a canonical block at or below the final one.
+
+    Raises Unavailable when no endpoint answers.
+    """
+    (receipt,) = client.receipts([paid])
+    if receipt is None:
+        return f"the chain knows no mined transaction 0x{paid.hex()}: correct the hash, or wait until it is mined and ask again"
+    if receipt.status != 1:
+        return f"the transaction 0x{paid.hex()} reverted in block {receipt.block.number}: it paid nothing"
+    canonical = client.canonical_hashes([receipt.block.number])[receipt.block.number]
+    if view.final is None or receipt.block.number > view.final.number or receipt.block.hash != canonical:
+        return f"block {receipt.block.number} with the transaction 0x{paid.hex()} is not final yet: wait and ask again"
     return None
 
 

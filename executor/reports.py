@@ -63,7 +63,7 @@ def status(database: Database, config: Config) -> Status:
             *_worker_needs(server, accounts),
             *_clock_needs(reports.clock(tx)),
             *(need for account in accounts for need in _account_needs(account)),
-            *_execution_needs(tx),
+            *_execution_needs(tx, sum(account.parked for account in accounts)),
             *_strategy_needs(strategies, config),
             *_mark_needs(server, strategies),
             *_request_needs(server, requests),
@@ -149,10 +149,12 @@ def _account_needs(account: AccountReport) -> list[Need]:
     return needs
 
 
-def _execution_needs(tx: Tx) -> list[Need]:
+def _execution_needs(tx: Tx, parked: int) -> list[Need]:
     needs = [
         Need(one.execution_id, f"parked: {one.reason}", _resolve(one.execution_id)) for one in reports.parked(tx, MOST)
     ]
+    if parked > MOST:
+        needs.append(Need("executions", f"{parked - MOST} more are parked", "fenced executions --state PARKED"))
     for one in reports.orphaned_plans(tx, MOST):
         what = "was made for a revision that is no longer registered: no worker plans it, it ends at its deadline"
         needs.append(Need(one.execution_id, what, f"fenced show {one.execution_id}"))

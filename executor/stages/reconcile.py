@@ -24,9 +24,6 @@ from signer.request import JournalEntry
 from signer.service import Signer
 
 _SCAN_BLOCKS = 512
-_SEARCH_BLOCKS = 4096
-_SEARCHED = 100
-"""How many of the nonces used above the rows are looked up on the chain, and how far back."""
 _LOOK_BACK = 256
 """How far below the oldest open nonce journal and rows are compared: older ones are closed with their witness."""
 
@@ -66,24 +63,32 @@ def run(turn: Turn, client: ChainClient, signer: Signer) -> str | None:
     ground = bent if bent is not None else ahead.ground if ahead is not None else None
     turn.crash(CrashPoint.RECONCILE_SEEN)
     if ground is None and account.first_nonce is None and view.nonce_pending != view.nonce_latest:
-        return _wait(turn, _why_not_seeded(view))
+        return _wait(turn, rows, _why_not_seeded(view))
     if ground is not None:
         with turn.database.transaction() as tx:
             accounts.halt(tx, account.account_id, ground)
         turn.crash(CrashPoint.RECONCILE_HALTED)
     elif account.state != "halted":
         _close_foreign(turn, client, view, entries)
-    answers = [_decide(turn, client, view, rows, bent, ahead, request) for request in rows.waiting]
+    answers: list[Answer] = []
+    for request in rows.waiting:
+        opened = request.kind == "reopen" and any(answer.opens for answer in answers)
+        answers.append(
+            answering.refused(request, "a request before it has opened the account")
+            if opened
+            else _decide(turn, client, view, rows, bent, ahead, request)
+        )
+    opens = any(answer.opens for answer in answers)
 
     def write(held: Held) -> None:
-        if ground is None:
+        if ground is None or opens:
             accounts.record_reconciled(held, genesis, view.nonce_latest)
             accounts.note_attention(held.tx, account.account_id, None)
         _record_answers(held, answers)
 
     turn.record(write)
     turn.crash(CrashPoint.RECONCILE_RECORDED)
-    return None if any(answer.opens for answer in answers) else ground
+    return None if opens else ground
 
 
 def _read(turn: Turn) -> _Rows:
@@ -123,7 +128,7 @@ def _decide(
             return answering.closed(request, rows.account)
         with turn.database.read() as tx:
             parked = parking.select(tx, rows.account.account_id, request.execution_id)
-        unproved = None if request.paid_hash is None else _unproved(client, view, request.paid_hash)
+        unproved = None if request.paid_hash is None else reopening.unproved(client, view, request.paid_hash)
         return answering.resolve(request, rows.account, parked, unproved)
     if ahead is None and not rows.account.is_rewound:
         return answering.reopen(request)
@@ -148,42 +153,9 @@ def _rewind(turn: Turn, client: ChainClient, view: ChainView, ahead: Ahead | Non
         until = parking.now(tx)
         schedules = parking.schedules(tx, turn.account.account_id)
     slots, longer = reopening.slots_due(schedules, until)
-    return Rewind([] if ahead is None else _above(turn, client, view, ahead), slots, longer, until)
-
-
-def _above(turn: Turn, client: ChainClient, view: ChainView, ahead: Ahead) -> list[Acknowledged]:
-    """The nonces used above the rows, each with the transaction that used it where that can be found: the newest are looked for."""
-    final = view.final
-    if final is None:
-        return []
-    journaled = {entry.nonce: entry for entry in ahead.entries}
-    hashes = [h for entry in ahead.entries for h in entry.hashes]
-    mined = {r.hash for r in client.receipts(hashes) if r is not None}
-    rows = []
-    for nonce in ahead.used:
-        entry = journaled.get(nonce)
-        spent_by = next((h for h in (entry.hashes if entry else ()) if h in mined), None)
-        if spent_by is None and nonce >= ahead.used.stop - _SEARCHED:
-            found = client.find_spending(
-                turn.account.address, nonce, max(0, final.number - _SEARCH_BLOCKS), final.number
-            )
-            spent_by = found.hash if found else None
-        step_of, step = (entry.execution_id, entry.step) if entry else (None, None)
-        rows.append(Acknowledged(nonce, spent_by, step_of, step, final, turn.finality_rule, turn.endpoints))
-    return rows
-
-
-def _unproved(client: ChainClient, view: ChainView, paid: bytes) -> str | None:
-    """Why a transaction proves no payment, None if it took effect in a canonical block at or below the final one."""
-    (receipt,) = client.receipts([paid])
-    if receipt is None:
-        return f"the chain knows no mined transaction 0x{paid.hex()}: correct the hash, or wait until it is mined and ask again"
-    if receipt.status != 1:
-        return f"the transaction 0x{paid.hex()} reverted in block {receipt.block.number}: it paid nothing"
-    canonical = client.canonical_hashes([receipt.block.number])[receipt.block.number]
-    if view.final is None or receipt.block.number > view.final.number or receipt.block.hash != canonical:
-        return f"block {receipt.block.number} with the transaction 0x{paid.hex()} is not final yet: wait and ask again"
-    return None
+    used = [] if ahead is None else reopening.above(client, turn.account.address, view, ahead)
+    acknowledged = [Acknowledged(*row, turn.finality_rule, turn.endpoints) for row in used]
+    return Rewind(acknowledged, slots, longer, until)
 
 
 def _bent(
@@ -290,7 +262,11 @@ def _record_answers(held: Held, answers: Sequence[Answer]) -> None:
         answer.record(held)
 
 
-def _wait(turn: Turn, why: str) -> str:
+def _wait(turn: Turn, rows: _Rows, why: str) -> str:
+    """Nothing is concluded yet; who asked for a reopening is told."""
     with turn.database.transaction() as tx:
         accounts.note_attention(tx, turn.account.account_id, why)
+    refused = [answering.refused(request, why) for request in rows.waiting if request.kind == "reopen"]
+    if refused:
+        turn.record(lambda held: _record_answers(held, refused))
     return why

@@ -2,9 +2,11 @@
 
 from collections import Counter
 from collections.abc import Callable
+from datetime import timedelta
 
 import pytest
 
+from executor.recurrence import slot_text
 from tests.rewind.moving import MovingService
 from tests.rewind.servers import Servers
 from tests.support.service import Wallet, fresh_address
@@ -16,8 +18,8 @@ LOST = 100
 
 
 def _installed(service: MovingService) -> tuple[Wallet, dict[str, str]]:
-    """Every misfire and overlap policy on a schedule of its own, one strategy by trigger, one whose plan cannot be sent yet."""
-    wallet = service.account(max_in_flight=64)
+    """Every misfire and overlap policy on a schedule of its own, one strategy by trigger, one whose plan waits for funds."""
+    wallet = service.account(max_in_flight=64, max_value="1000 ether")
     payees = {f"{misfire}-{overlap}": fresh_address() for misfire, overlap in SCHEDULES}
     for misfire, overlap in SCHEDULES:
         name = f"{misfire}-{overlap}"
@@ -26,7 +28,7 @@ def _installed(service: MovingService) -> tuple[Wallet, dict[str, str]]:
         )
     payees["manual"] = fresh_address()
     service.strategy("manual", f"return Call({payees['manual']!r}, 1)", start_deadline="1h")
-    service.strategy("rich", f"return Call({fresh_address()!r}, {11 * 10**18})", start_deadline="1h")
+    service.strategy("rich", f"return Call({fresh_address()!r}, {500 * 10**18})", start_deadline="1h")
     service.register()
     return wallet, payees
 
@@ -117,7 +119,7 @@ def test_nothing_due_before_is_sent_until_it_is_released(
     assert all(unpaid.values()), f"slots came due between the last worker and the reopening: {unpaid}"
 
     # A trigger that names such a slot is parked too, one that is new runs; schedules that allow overlap go on.
-    named = service.trigger_slot("manual", "2026-01-01T00:00Z")
+    named = service.trigger_slot("manual", slot_text((until - timedelta(minutes=5)).replace(microsecond=0)))
     service.wait_state(named, "PARKED")
     new = service.trigger("manual", "new")
     service.wait_state(new, "SUCCEEDED")

@@ -9,6 +9,7 @@ import pytest
 from executor import operations
 from executor.database import Held
 from executor.recurrence import slot_text
+from executor.scheduler import materialise
 from executor.stages import reconcile
 from executor.store import executions
 from executor.store import operations as asked
@@ -328,3 +329,49 @@ def test_nothing_is_signed_or_first_sent_where_the_database_moved(line: Line) ->
     line.sign()
     assert line.broadcast() == 2
     assert len(line.finish()) == 2
+
+
+def test_an_account_that_was_never_seeded_here_is_reopened_too(line: Line) -> None:
+    """Restored to before its first reconcile: the journal knows nonces below the one it now begins at."""
+    line.execution("known", {})
+    line.send()
+    line.finish()
+    latest = line.view().nonce_latest
+    with line.database.transaction() as tx:
+        for table in ("account", "nonce_reservation", "attempt", "receipt", "broadcast"):
+            tx.exec_driver_sql(f"ALTER TABLE {table} DISABLE TRIGGER ALL")
+        for table in ("broadcast", "receipt", "attempt", "nonce_reservation"):
+            tx.exec_driver_sql(f"DELETE FROM {table}")
+        tx.exec_driver_sql("UPDATE account SET first_nonce = NULL")
+        for table in ("account", "nonce_reservation", "attempt", "receipt", "broadcast"):
+            tx.exec_driver_sql(f"ALTER TABLE {table} ENABLE TRIGGER ALL")
+    assert "the rows do not: restored or copied" in str(run(line))
+    pooled = foreign(line, latest)
+    assert "wait in the node's pool" in reopen(line)[1]
+    line.devnet.rpc("anvil_dropTransaction", pooled)
+    assert reopen(line) == (True, "open again")
+    assert line.account().first_nonce == latest
+    assert run(line) is None
+
+
+def test_one_of_several_wishes_to_reopen_is_carried_out(line: Line) -> None:
+    elsewhere(line)
+    assert run(line) is None
+    assert line.account().state == "halted"
+    first = operations.ask_reopen(line.database, "treasury", "looked", "me")
+    execute(
+        line, "INSERT INTO request (kind, account_id, why, who) SELECT 'reopen', account_id, 'twice', 'me' FROM account"
+    )
+    assert _answer(line, first)[0]
+    answers = line.rows("SELECT granted, answer FROM request ORDER BY request_id")
+    assert [row[0] for row in answers] == [True, False]
+    assert answers[1][1] == "a request before it has opened the account"
+
+
+def test_slots_are_left_where_they_are_until_the_reopening(line: Line) -> None:
+    """A misfire policy would record them as skipped, and nobody could release them."""
+    scheduled(line, timedelta(minutes=5))
+    elsewhere(line)
+    assert materialise(line.database, datetime.now(UTC)) == 0
+    assert reopen(line)[0]
+    assert line.one("SELECT count(*) FROM execution WHERE state = 'PARKED' AND slot IS NOT NULL")[0] in (5, 6)
