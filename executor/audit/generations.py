@@ -5,7 +5,7 @@ import sys
 from executor.audit.reading import Check, Reader
 from executor.audit.report import Findings, Kind
 
-_ACKNOWLEDGED = """SELECT 'acknowledged_nonce', token, count(*), min(nonce::text) FROM {acknowledged} k
+_ACKNOWLEDGED = """SELECT 'acknowledged_nonce', token, count(*), min(nonce::text) FROM acknowledged_nonce k
  WHERE account_id = :account GROUP BY token"""
 _WRITERS = "\n UNION ALL ".join(
     f"SELECT '{table}' AS written, {column} AS token, count(*) AS found, min({key}) AS example FROM {table}"  # noqa: S608  (the names below)

@@ -33,7 +33,7 @@ NONCES = (
                     ELSE 'journal-binds-other-intent' END AS fault
           FROM signer.binding b JOIN account a ON a.account_id = :account
           LEFT JOIN (SELECT nonce, execution_id, step, intent_digest, transaction_type FROM nonce_reservation WHERE account_id = :account AND {range nonce}
-                     UNION ALL SELECT nonce, execution_id, step, NULL, NULL FROM {acknowledged} k WHERE account_id = :account) r ON r.nonce = b.nonce
+                     UNION ALL SELECT nonce, execution_id, step, NULL, NULL FROM acknowledged_nonce k WHERE account_id = :account) r ON r.nonce = b.nonce
          WHERE b.chain_id = :chain AND b.address = :address AND {range b.nonce} AND (r.nonce IS NOT NULL OR a.state <> 'halted')
            AND ((r.execution_id, r.step) IS DISTINCT FROM (b.execution_id, b.step)
                 OR (r.intent_digest IS NOT NULL AND b.tx_type <> r.transaction_type)

@@ -19,7 +19,7 @@ EXECUTIONS = (
         """
         WITH tally AS (
           SELECT e.execution_id, e.account_id, e.state, e.steps, e.steps_effective, e.plan_order, e.evidence, e.reason,
-                 n.reserved, n.open, n.others, n.effective, n.reverted, n.dead, i.intents, p.paid, {resolved} AS resolved, {stopped} AS stopped
+                 n.reserved, n.open, n.others, n.effective, n.reverted, n.dead, i.intents, p.paid, e.resolution IS NOT NULL AS resolved, e.stopped_at IS NOT NULL AS stopped
             FROM (SELECT * FROM execution x WHERE {range x.execution_id} OFFSET 0) e
            CROSS JOIN LATERAL (
              SELECT count(r.nonce) AS reserved, count(*) FILTER (WHERE r.state = 'OPEN') AS open,

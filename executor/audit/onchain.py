@@ -12,7 +12,7 @@ from executor.errors import Unreachable
 _ACCOUNT = """
 SELECT a.account_id, a.name, a.address, a.first_nonce, a.genesis_hash, a.state, a.attention, count(r.nonce) AS reserved,
        max(r.nonce) FILTER (WHERE r.state = 'CLOSED') AS closed, count(*) FILTER (WHERE r.closed_as = 'foreign') AS others,
-       (SELECT count(*) FROM {acknowledged} k WHERE k.account_id = :account) AS acknowledged
+       (SELECT count(*) FROM acknowledged_nonce k WHERE k.account_id = :account) AS acknowledged
   FROM account a LEFT JOIN nonce_reservation r ON r.account_id = :account WHERE a.account_id = :account GROUP BY a.account_id
 """
 _ATTEMPTS = """

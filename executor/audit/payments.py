@@ -4,7 +4,7 @@ from executor.audit.reading import Check
 from executor.audit.report import Kind
 
 PRESENT = """(SELECT nonce FROM nonce_reservation WHERE account_id = :account
-              UNION ALL SELECT nonce FROM {acknowledged} k WHERE account_id = :account)"""
+              UNION ALL SELECT nonce FROM acknowledged_nonce k WHERE account_id = :account)"""
 """The nonces of an account that are accounted for: reserved, or acknowledged as used elsewhere. The only place that says so."""
 
 WHOLE = (

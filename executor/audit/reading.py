@@ -2,7 +2,7 @@
 
 import itertools
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Self
@@ -11,7 +11,6 @@ import sqlalchemy as sa
 from sqlalchemy import text
 from sqlalchemy.engine import Connection
 
-from executor.audit import schema
 from executor.audit.report import Findings, Kind
 from executor.errors import ConfigError, Unreachable
 
@@ -53,14 +52,11 @@ class Range:
 class Slice:
     """One snapshot."""
 
-    def __init__(self, connection: Connection, names: Mapping[str, str]) -> None:
+    def __init__(self, connection: Connection) -> None:
         self._connection = connection
-        self._names = names
 
     def rows(self, sql: str, part: Range | None = None, **parameters: Any) -> list[dict[str, Any]]:
         """All rows of a statement, of one range of keys; parameters it does not name are left out."""
-        for name, written in self._names.items():
-            sql = sql.replace(name, written)
         if part is not None:
             sql = _RANGE.sub(lambda found: part.condition(found[1]), sql)
             parameters |= {"low": part.low, "high": part.high}
@@ -89,7 +85,6 @@ class Reader:
 
     def __init__(self, url: str) -> None:
         self.url = url
-        self._names: dict[str, str] = {}
         try:
             self._engine = sa.create_engine(
                 re.sub(r"^postgres(ql)?://", "postgresql+psycopg://", url),
@@ -125,9 +120,7 @@ class Reader:
                 connection.execute(
                     text("SET LOCAL work_mem = '64MB'; SET LOCAL enable_nestloop = off; SET LOCAL jit = off")
                 )
-                if not self._names:
-                    self._names = schema.names(dict(connection.execute(text(schema.LOOK)).mappings().one()))
-                yield Slice(connection, self._names)
+                yield Slice(connection)
         except (sa.exc.OperationalError, sa.exc.InterfaceError) as error:
             raise Unreachable(
                 f"the database does not answer: {_first_line(error)}; check that it runs and ask again."

@@ -20,7 +20,7 @@ _COUNTS = """
 SELECT (SELECT count(*) FROM account) AS accounts,
        (SELECT count(*) FROM execution) AS executions,
        (SELECT count(*) FROM nonce_reservation) AS reservations,
-       (SELECT count(*) FROM {acknowledged} k) AS nonces_used_elsewhere,
+       (SELECT count(*) FROM acknowledged_nonce k) AS nonces_used_elsewhere,
        (SELECT count(*) FROM attempt) AS attempts,
        (SELECT count(*) FROM attempt WHERE status IN ('MINED', 'FINAL')) AS transactions_mined,
        (SELECT count(*) FROM already_paid) AS already_paid,
@@ -29,7 +29,7 @@ SELECT (SELECT count(*) FROM account) AS accounts,
 _HOLES = """
 SELECT coalesce(sum(p.high + 1 - a.first_nonce - p.found), 0)::bigint AS holes FROM account a JOIN (
   SELECT account_id, max(nonce) AS high, count(*) AS found FROM (
-    SELECT account_id, nonce FROM nonce_reservation UNION ALL SELECT account_id, nonce FROM {acknowledged} k) present
+    SELECT account_id, nonce FROM nonce_reservation UNION ALL SELECT account_id, nonce FROM acknowledged_nonce k) present
    GROUP BY account_id) p USING (account_id)
 """
 _GROUPS = {

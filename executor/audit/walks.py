@@ -31,7 +31,7 @@ _WALK = """LEFT JOIN LATERAL (
          min(h.why) FILTER (WHERE h.from_state IS NULL) AS born_as
     FROM history h WHERE h.kind = '{kind}' AND h.subject = {subject} OFFSET 0) h ON true"""
 _EXECUTIONS = f"""
-SELECT e.execution_id, e.account_id, e.state, {{resolved}} AS resolved, h.walk
+SELECT e.execution_id, e.account_id, e.state, e.resolution IS NOT NULL AS resolved, h.walk
   FROM (SELECT * FROM execution x WHERE {{range x.execution_id}} OFFSET 0) e {_WALK.format(kind="execution", subject="e.execution_id")}
 """  # noqa: S608  (constants of this page)
 _NONCES = f"""
