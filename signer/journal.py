@@ -72,7 +72,10 @@ _ORDER = text("""
 """)
 
 _STORE = text("""
-    WITH durable AS MATERIALIZED (SELECT set_config('synchronous_commit', 'on', true)),
+    WITH durable AS MATERIALIZED (SELECT set_config('synchronous_commit', 'on', true),
+                                         -- As signer.hold: who stands still in here keeps no other from the account.
+                                         set_config('lock_timeout', '5s', true),
+                                         set_config('idle_in_transaction_session_timeout', '10s', true)),
          made AS MATERIALIZED (
              SELECT made.raw, made.hash, found.place
                FROM durable, unnest(CAST(:nonces AS bigint[]), CAST(:sighashes AS bytea[]),
