@@ -25,7 +25,7 @@ log = logging.getLogger("fenced.tenure")
 _MARGIN_SECONDS = 1.0
 _RETRY_SECONDS = 0.1
 _LOOK_SECONDS = 0.5
-_OFFER_SECONDS = 4 * _LOOK_SECONDS
+_OFFER_SECONDS = 3 * _LOOK_SECONDS
 """How long this worker stays away from an account it has more than its share of; others look that often in it."""
 EXIT_UNTRUSTED = 70
 """The exit code of a worker whose trust ran out while its work would not stop."""

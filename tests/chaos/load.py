@@ -29,6 +29,9 @@ _STEP_SECONDS = 0.02
 _SAMPLE_SECONDS = 1.0
 _LASTING = 2
 _START_SECONDS = 180.0
+_FEEDERS = 4
+"""Side by side, since one that waits for a locked row must not hold up the others."""
+_FED_SECONDS = 120.0
 _MEMORY_JUDGED_SECONDS = 120.0
 """A shorter run sees only how a process fills its first caches."""
 _UNENDED = "SELECT count(*) FROM execution WHERE ended_at IS NULL"
@@ -65,21 +68,26 @@ def run(
     service.wait(lambda: service.value(begun) == 0, "every account has begun", _START_SECONDS)
     requests = requests_of(scenario, seed)
     failed: list[str] = []
-    feeding = threading.Thread(target=_feed, args=(service, requests, failed), daemon=True)
+    feeding = [
+        threading.Thread(target=_feed, args=(service, requests[n::_FEEDERS], failed), daemon=True)
+        for n in range(_FEEDERS)
+    ]
     at_work.begun = time.monotonic()
-    feeding.start()
+    for feeder in feeding:
+        feeder.start()
     _strike(at_work, faults_of(scenario, seed))
-    feeding.join(120)
+    for feeder in feeding:
+        feeder.join(_FED_SECONDS)
     fed = time.monotonic()
     drained = _drain(at_work)
     ended = time.monotonic()
     for worker in service.workers:
         worker.terminate()
     for worker in service.workers:
-        worker.wait_ended(60)
+        worker.wait_ended(120)
     found = _judge(at_work, requests, first_block)
     found += [f"a request could not be made: {error}" for error in failed]
-    if feeding.is_alive():
+    if any(feeder.is_alive() for feeder in feeding):
         found.append("requests could not be made in time")
     if not drained:
         found.append(f"not everything ended within {scenario.drain} s after the last fault\n{service.describe()}")

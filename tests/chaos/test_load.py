@@ -38,7 +38,7 @@ LONG = replace(
     block_time=0.5,
     groups={**SHORT.groups, "restarts": {"database_restart": 1}},
     gap={"workers": 5, "database": 5, "node": 3, "restarts": 45},
-    drain=120.0,
+    drain=300.0,
 )
 ON_ANVIL = replace(LONG, groups={**LONG.groups, "node": ANY_NODE}, block_time=1)
 
