@@ -23,7 +23,7 @@ pytestmark = [pytest.mark.process, pytest.mark.xdist_group("process-traces"), py
 _LIMIT = 3000
 """States; wrong builds that only faults of workers and chain bring down are brought down sooner."""
 _DEPTH = 2
-_AT_ONCE = 4
+_AT_ONCE = 3
 _AT_START = ("lease.", "reconcile.")
 """Points that a worker reaches before there is anything to do."""
 
@@ -65,7 +65,7 @@ def test_the_right_build_comes_through_every_schedule(make_database: Callable[[]
             directory.mkdir()
             # Made by this thread: a node ends with the thread that started it.
             node = stack.enter_context(start_devnet("--no-mining"))
-            services.append(Service(directory, node, make_database(), depth=_DEPTH))
+            services.append(Service(directory, node, make_database(), depth=_DEPTH, lease="3s"))
             stack.callback(services[-1].close)
             services[-1].account()
         payees = [service.pays("rent") for service in services]
@@ -129,7 +129,7 @@ def _wait_fired(worker: WorkerProcess, fault: Fault) -> None:
     if fault.action == "kill":
         assert worker.wait_ended() == -9
     else:
-        worker.wait_frozen()
+        worker.wait_frozen(PATIENCE_SECONDS)
 
 
 def _settle(service: Service, execution: str) -> None:
