@@ -30,11 +30,14 @@ _LOOK_BACK = 256
 
 @dataclass(frozen=True, slots=True)
 class _Rows:
-    """What the rows say, read before the chain is asked, so that they are never ahead of it by our own doing."""
+    """What the rows say, read after chain and journal.
+
+    What those know of our own doing was committed before, so that these rows have it, whoever did it meanwhile. Read first,
+    a holder overtaken in between would halt an account in good order.
+    """
 
     account: Account
     witness: Witness
-    since: int
     bound: dict[int, tuple[str, int]]
     acknowledged: set[int]
     waiting: list[Request]
@@ -53,15 +56,16 @@ def run(turn: Turn, client: ChainClient, signer: Signer) -> str | None:
         genesis = client.check_identity()
     except (WrongChain, Inconsistent) as error:
         return _stop(turn, str(error))
-    rows = _read(turn)
+    since = _since(turn)
+    view = client.view(turn.account.address)
+    entries = signer.journal(turn.account.chain_id, turn.account.address, since)
+    turn.crash(CrashPoint.RECONCILE_SEEN)
+    rows = _read(turn, since)
     account = rows.account
-    view = client.view(account.address)
-    entries = signer.journal(account.chain_id, account.address, rows.since)
     known = {*rows.bound, *rows.acknowledged}
     ahead = reopening.ahead(view, account.first_nonce, rows.witness.highest, known, entries)
     bent = _bent(account, genesis, client, view, rows, entries)
     ground = bent if bent is not None else ahead.ground if ahead is not None else None
-    turn.crash(CrashPoint.RECONCILE_SEEN)
     if ground is None and account.first_nonce is None and view.nonce_pending != view.nonce_latest:
         return _wait(turn, rows, _why_not_seeded(view))
     if ground is not None:
@@ -91,16 +95,20 @@ def run(turn: Turn, client: ChainClient, signer: Signer) -> str | None:
     return None if opens else ground
 
 
-def _read(turn: Turn) -> _Rows:
+def _since(turn: Turn) -> int:
+    """The nonce from which on journal and rows are compared."""
+    with turn.database.read() as tx:
+        witness = reservations.witness(tx, turn.account.account_id)
+    newest = witness.oldest_open if witness.oldest_open is not None else (witness.highest or 0)
+    return max(0, newest - _LOOK_BACK)
+
+
+def _read(turn: Turn, since: int) -> _Rows:
     account_id = turn.account.account_id
     with turn.database.read() as tx:
-        witness = reservations.witness(tx, account_id)
-        newest = witness.oldest_open if witness.oldest_open is not None else (witness.highest or 0)
-        since = max(0, newest - _LOOK_BACK)
         return _Rows(
             accounts.get(tx, account_id),
-            witness,
-            since,
+            reservations.witness(tx, account_id),
             reservations.bound_steps(tx, account_id, since),
             reservations.acknowledged(tx, account_id, since),
             requests.select_waiting(tx, account_id),
@@ -250,7 +258,7 @@ def _stop(turn: Turn, why: str) -> str:
     """Another chain behind an endpoint halts the account (P15) and stands against opening it."""
     with turn.database.transaction() as tx:
         accounts.halt(tx, turn.account.account_id, why)
-    rows = _read(turn)
+    rows = _read(turn, 0)
     answers = [_against(request, rows.account, why) for request in rows.waiting]
     if answers:
         turn.record(lambda held: _record_answers(held, answers))

@@ -44,8 +44,8 @@ def schedule_of(trace: Sequence[Told]) -> Schedule | None:
 def _faults(trace: Sequence[Told]) -> dict[int, Fault]:
     """By their place: the last step of each worker before it dies or is overtaken.
 
-    A step that an overtaken worker only prepares might as well have come before the takeover: it stands still right
-    before the last thing it does.
+    What an overtaken worker looks up before it writes might as well have been looked up before the takeover: it stands
+    still right before the last thing it does.
     """
     found: dict[int, Fault] = {}
     for place, told in enumerate(trace):
