@@ -132,7 +132,7 @@ def test_a_stall_within_the_grace_runs_once_and_beyond_it_is_told(service: Servi
     )
     only.resume()
     service.wait(lambda: service.rows("SELECT FROM execution WHERE slot = %s AND state = 'SUCCEEDED'", due), "it runs")
-    for interval, least in (("5 minutes", 70), ("2 days", 900)):
+    for interval, least in (("5 minutes", 70), ("2 days", 600)):
         only.pause()
         before = service.value(_MISSED)
         idle(service, interval)
@@ -227,8 +227,11 @@ def test_nobody_works_before_its_lease_is_its_own_again(service: Service) -> Non
     during = service.value("SELECT count(*) FROM history WHERE at > %s + interval '2 s'", cut_at)
     assert during == 0, "nothing was written meanwhile"
     ways["a"].restore()
+    failed: list[object] = []
     ended = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'a lease'"
-    service.wait(lambda: service.rows(ended), "a lease call of the first is made to fail")
+    service.wait(
+        lambda: failed or failed.extend(service.rows(ended)) or failed, "a lease call of the first is made to fail"
+    )
     service.wait(
         lambda: service.value("SELECT count(*) FROM lease WHERE expires_at > clock_timestamp()"),
         "it has its lease again",

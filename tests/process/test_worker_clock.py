@@ -29,7 +29,7 @@ def assert_no_slot_is_missing_or_paid_twice(service: Service, to: str, every: in
     assert service.balance(to) == VALUE * sum(row["state"] == "SUCCEEDED" for row in rows)
 
 
-@pytest.mark.parametrize("apart", [300.0, HOUR], ids=["five minutes", "an hour"])
+@pytest.mark.parametrize("apart", [300.0, pytest.param(HOUR, marks=pytest.mark.chaos)])
 def test_workers_that_disagree_about_the_time_share_the_slots(service: Service, apart: float) -> None:
     """[B85] One is behind, one ahead, the database is right; the holder is killed in the middle."""
     service.account()
@@ -60,7 +60,7 @@ def test_frozen_between_seeing_a_free_lease_and_taking_it(service: Service) -> N
     service.register()
     clock = FakedClock(service.directory / "offset", -300.0)
     late = service.start_worker("late", "lease.selected:stop", fresh=True, environment=clock.environment)
-    late.wait_frozen()
+    late.wait_frozen(60.0)
     service.start_worker("other")
     service.wait_held_by("other")
     execution = service.trigger("rent", "one")
