@@ -218,6 +218,8 @@ class Worker:
 
     def _tick(self, lease: Lease, desk: _Desk) -> None:
         served, tenure = self._served[lease.account_id], self._tenure()
+        if not tenure.is_trusted(lease):
+            return  # dropped since the loop looked: nothing is asked of a node under it
         try:
             with TICK.time():
                 with self._database.read() as tx:
@@ -238,6 +240,8 @@ class Worker:
     def _plan(self, lease: Lease, desk: _Desk, strategy: str) -> int:
         """Plan what is due; how many executions moved."""
         served, tenure = self._served[lease.account_id], self._tenure()
+        if not tenure.is_trusted(lease):
+            return 0
         try:
             definition = self._definitions.get(strategy)
             planner = (

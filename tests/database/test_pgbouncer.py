@@ -68,7 +68,7 @@ def run(
         service.wait(
             lambda: service.value("SELECT count(*) FROM execution WHERE state <> 'SUCCEEDED'") == 0,
             "every execution succeeds",
-            90,
+            max(90, executions),
         )
         paid = sum(service.balance(address) for address in to.values())
         assert paid == executions * _VALUE

@@ -19,9 +19,9 @@ def take(own_server: OwnServer, taken: ExitStack) -> bool:
     try:
         taken.enter_context(own_server.connect())
     except psycopg.OperationalError as error:
-        if "too many clients" not in str(error):
-            raise
-        return False
+        if "too many clients" in str(error):
+            return False
+        raise
     return True
 
 
@@ -47,7 +47,7 @@ def run(own_server: OwnServer, node: NodeProcess, directory: Path, executions: i
         service.wait(
             lambda: service.value("SELECT count(*) FROM execution WHERE state <> 'SUCCEEDED'") == 0,
             "every execution succeeds",
-            90,
+            max(90, executions),
         )
         assert [service.balance(to[name]) for name in names] == [executions // 4 * _VALUE] * 4
         assert service.value("SELECT count(*) FROM attempt") == executions

@@ -12,7 +12,7 @@ from typing import Self
 from executor import embedded
 from executor.embedded_process import PORT, ROLE
 from tests.support.debian import Unpacked
-from tests.support.worker_process import wait_for
+from tests.support.worker_process import die_with_parent, wait_for
 
 
 class PgBouncer:
@@ -45,6 +45,7 @@ class PgBouncer:
             stdin=subprocess.DEVNULL,
             stdout=self._log,
             stderr=self._log,
+            preexec_fn=die_with_parent,  # noqa: PLW1509  (one system call, no lock is taken)
             **as_user,  # type: ignore[arg-type]  # what root may say besides
         )
         try:

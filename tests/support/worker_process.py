@@ -66,7 +66,7 @@ class WorkerProcess:
                     stdin=subprocess.DEVNULL,
                     stdout=log,
                     stderr=log,
-                    preexec_fn=_die_with_parent,  # noqa: PLW1509  (one system call, no lock is taken)
+                    preexec_fn=die_with_parent,  # noqa: PLW1509  (one system call, no lock is taken)
                 )
             self.pid = self._popened.pid
         else:
@@ -135,7 +135,7 @@ class WorkerProcess:
         wait_for(lambda: self.is_frozen, seconds, f"worker {self.name} stands still")
 
 
-def _die_with_parent() -> None:
+def die_with_parent() -> None:
     """The kernel ends this process with the one that started it (PR_SET_PDEATHSIG)."""
     if platform.system() == "Linux":
         ctypes.CDLL(None).prctl(1, signal.SIGKILL, 0, 0, 0)
@@ -143,7 +143,7 @@ def _die_with_parent() -> None:
 
 def _run(name: str, config: str, log: str, environment: Mapping[str, str]) -> None:
     """In the forked process: what `fenced run` does."""
-    _die_with_parent()
+    die_with_parent()
     # The server ends when this pipe has no writer left: pytest must be the only one.
     os.close(forkserver._forkserver._forkserver_alive_fd)  # type: ignore[attr-defined]
     output = os.open(log, os.O_CREAT | os.O_WRONLY | os.O_APPEND, 0o600)
