@@ -43,6 +43,9 @@ test: setup ## every test but the long ones (starts its own servers)
 chaos: setup ## the long forms of the fault tests
 	$(BIN)/python -m pytest -n auto --dist loadgroup -m chaos tests
 
+model: setup ## the wider bounds of the protocol's model
+	$(BIN)/python -m pytest -n auto -m model_full -s --timeout 0 tests/model
+
 check: lint types contracts test ## what must be green before a push
 
 lint: setup ## ruff
@@ -81,4 +84,4 @@ lock: ## renew requirements.lock and bootstrap.lock
 	$(BIN)/uv pip compile pyproject.toml --extra embedded --extra devnet --group test --group lint --group build \
 	  --universal --python-version 3.11 --generate-hashes --no-header --no-annotate -q --upgrade -o requirements.lock
 
-.PHONY: help setup demo test chaos check lint fmt types contracts bench soak differential plans devnet schema lock
+.PHONY: help setup demo test chaos model check lint fmt types contracts bench soak differential plans devnet schema lock

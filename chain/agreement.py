@@ -27,10 +27,12 @@ class Claim:
 class Agreement:
     """For each claim whether it is `proved` (one endpoint at least says so, none says otherwise), and by whom.
 
-    `contradicting` are the endpoints that denied what another affirmed.
+    `denied` are the claims that one endpoint at least says are wrong and none affirms; `contradicting` are the endpoints
+    that denied what another affirmed.
     """
 
     proved: list[bool]
+    denied: list[bool]
     endpoints: list[str]
     contradicting: list[str]
 
@@ -58,6 +60,7 @@ def weigh(opinions: dict[str, list[bool | None]], count: int) -> Agreement:
     ]
     return Agreement(
         proved=[yes and not no for yes, no in zip(affirmed, denied, strict=True)],
+        denied=[no and not yes for yes, no in zip(affirmed, denied, strict=True)],
         endpoints=[label for label, said in opinions.items() if True in said],
         contradicting=contradicting,
     )

@@ -1,7 +1,8 @@
 """JSON-RPC calls and batches to one endpoint, over `chain.transport`: one call is one POST, never repeated.
 
 A batch is posted in chunks. A node that refuses batches, by answering one object or by saying so, is asked in smaller
-chunks, in the end one by one, from then on; the extra posts show in `posts`. Safe for sends too: the bytes are the same.
+chunks, in the end one by one; the extra posts show in `posts`. Safe for sends too: the bytes are the same. After some posts
+larger chunks are tried again: one odd answer of a gateway is not what the node can do.
 """
 
 import itertools
@@ -19,6 +20,8 @@ Result = Any
 """A call's JSON result, or in its place an RpcError (the node's error) or Malformed (no answer in the batch)."""
 
 MAX_BATCH = 100
+POSTS_UNTIL_LARGER = 100
+"""After how many posts since it last changed a chunk that was made smaller is doubled."""
 
 
 class Rpc:
@@ -32,6 +35,7 @@ class Rpc:
         self.label = self._transport.label
         self._ids = itertools.count(1)
         self._chunk = MAX_BATCH
+        self._chunked_at = 0
 
     def __repr__(self) -> str:
         return f"Rpc({self.label})"
@@ -70,6 +74,8 @@ class Rpc:
         results: list[Result] = []
         at = 0
         while at < len(calls):
+            if self._chunk < MAX_BATCH and self.posts - self._chunked_at >= POSTS_UNTIL_LARGER:
+                self._set_chunk(min(MAX_BATCH, 2 * self._chunk))
             chunk = calls[at : at + self._chunk]
             answered = self._chunk_of(chunk)
             if answered is not None:
@@ -98,8 +104,11 @@ class Rpc:
             return [refusal for _ in calls]
         text = "" if refusal is None else refusal.message.lower()
         too_large = any(word in text for word in ("large", "limit", "size", "too many", "exceed", "maximum"))
-        self._chunk = max(1, len(calls) // 2) if too_large else 1
+        self._set_chunk(max(1, len(calls) // 2) if too_large else 1)
         return None
+
+    def _set_chunk(self, calls: int) -> None:
+        self._chunk, self._chunked_at = calls, self.posts
 
     @staticmethod
     def _refused_whole(reply: list[Any], count: int) -> dict[str, Any] | None:

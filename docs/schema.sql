@@ -24,10 +24,14 @@ BEGIN
   IF NEW.fence < OLD.fence THEN
     PERFORM refuse('fence_high_water', format('the high-water mark of account %s never falls', OLD.account_id));
   END IF;
-  IF ((OLD.state = 'halted' AND NEW.state <> 'halted') OR (OLD.state = 'draining' AND NEW.state = 'open') OR NEW.timeline <> OLD.timeline
-      OR NEW.first_nonce IS DISTINCT FROM OLD.first_nonce OR NEW.genesis_hash IS DISTINCT FROM OLD.genesis_hash)
+  IF ((OLD.state = 'halted' AND NEW.state <> 'halted') OR (OLD.state = 'draining' AND NEW.state = 'open')
+      OR (NEW.timeline, NEW.system_identifier, NEW.reopened_at, NEW.first_nonce, NEW.genesis_hash)
+         IS DISTINCT FROM (OLD.timeline, OLD.system_identifier, OLD.reopened_at, OLD.first_nonce, OLD.genesis_hash))
      AND NEW.hold_xid IS DISTINCT FROM pg_current_xact_id() THEN
     PERFORM refuse('fence_required', format('account %s is opened by its holder only', OLD.account_id));
+  END IF;
+  IF NEW.reopened_at < OLD.reopened_at OR (OLD.reopened_at IS NOT NULL AND NEW.reopened_at IS NULL) THEN
+    PERFORM refuse('account_reopened_at', format('what was due before account %s was reopened stays before it', OLD.account_id));
   END IF;
   RETURN NEW;
 END $$;
@@ -38,6 +42,27 @@ CREATE FUNCTION public.account_history() RETURNS trigger
 BEGIN
   INSERT INTO history (kind, subject, account_id, from_state, to_state, why, token)
   VALUES ('account', NEW.name, NEW.account_id, OLD.state, NEW.state, NEW.reason, history_token(NEW.account_id));
+  RETURN NULL;
+END $$;
+
+CREATE FUNCTION public.acknowledged_nonce_born() RETURNS trigger
+    LANGUAGE plpgsql
+    AS $$
+DECLARE
+  bad record;
+BEGIN
+  SELECT n.account_id, n.nonce INTO bad FROM new_rows n JOIN nonce_reservation r USING (account_id, nonce) LIMIT 1;
+  IF FOUND THEN
+    PERFORM refuse('acknowledged_nonce_reserved', format('nonce %s of account %s belongs to an execution', bad.nonce, bad.account_id));
+  END IF;
+  SELECT n.account_id, n.nonce INTO bad FROM new_rows n JOIN account a USING (account_id)
+   WHERE a.first_nonce IS NULL OR n.nonce < a.first_nonce
+      OR (n.nonce <> a.first_nonce
+          AND NOT EXISTS (SELECT 1 FROM nonce_reservation p WHERE p.account_id = n.account_id AND p.nonce = n.nonce - 1)
+          AND NOT EXISTS (SELECT 1 FROM acknowledged_nonce p WHERE p.account_id = n.account_id AND p.nonce = n.nonce - 1)) LIMIT 1;
+  IF FOUND THEN
+    PERFORM refuse('acknowledged_nonce_contiguous', format('nonce %s of account %s would leave a hole', bad.nonce, bad.account_id));
+  END IF;
   RETURN NULL;
 END $$;
 
@@ -97,6 +122,12 @@ BEGIN
   RETURN NULL;
 END $$;
 
+CREATE FUNCTION public.current_system_identifier() RETURNS text
+    LANGUAGE sql STABLE
+    AS $$
+  SELECT system_identifier::text FROM pg_control_system()
+$$;
+
 CREATE FUNCTION public.current_timeline() RETURNS integer
     LANGUAGE sql STABLE
     AS $$
@@ -126,6 +157,7 @@ CREATE FUNCTION public.execution_change() RETURNS trigger
     LANGUAGE plpgsql
     AS $$
 DECLARE
+  reserved integer;
   open_nonces integer;
   effective integer;
   foreign_nonces integer;
@@ -136,24 +168,42 @@ BEGIN
      OR (OLD.steps IS NOT NULL AND (NEW.steps, NEW.plan_order) IS DISTINCT FROM (OLD.steps, OLD.plan_order)) THEN
     PERFORM refuse('execution_identity', format('what execution %s is never changes', OLD.execution_id));
   END IF;
+  IF NEW.stopped_at IS DISTINCT FROM OLD.stopped_at AND (OLD.stopped_at IS NOT NULL OR OLD.state <> 'RUNNING') THEN
+    PERFORM refuse('execution_stopped', format('execution %s: only a running execution is stopped, and for good', OLD.execution_id));
+  END IF;
+  IF NEW.resolution IS DISTINCT FROM OLD.resolution AND NOT (NEW.state <> OLD.state AND 'PARKED' IN (OLD.state, NEW.state)) THEN
+    PERFORM refuse('execution_resolution', format('execution %s: a resolution is recorded when PARKED is left', OLD.execution_id));
+  END IF;
   IF NEW.state = OLD.state THEN RETURN NEW; END IF;
   IF NOT (CASE OLD.state
       WHEN 'PENDING' THEN NEW.state IN ('PLANNED', 'SKIPPED', 'FAILED', 'CANCELLED', 'PARKED')
       WHEN 'PLANNED' THEN NEW.state IN ('RUNNING', 'SKIPPED', 'FAILED', 'CANCELLED', 'PARKED')
       WHEN 'RUNNING' THEN NEW.state IN ('SUCCEEDED', 'PARTIAL', 'REVERTED', 'CANCELLED', 'PARKED')
+      WHEN 'PARKED' THEN NEW.state IN ('PENDING', 'PLANNED', 'SKIPPED', 'PARTIAL', 'REVERTED', 'CANCELLED')
       ELSE false END) THEN
     PERFORM refuse('execution_transition', format('execution %s cannot go from %s to %s', OLD.execution_id, OLD.state, NEW.state));
   END IF;
+  IF OLD.state = 'PARKED' AND NEW.resolution IS NULL THEN
+    PERFORM refuse('execution_resolution', format('execution %s is PARKED and left only by a recorded resolution', OLD.execution_id));
+  END IF;
   IF NEW.state = 'RUNNING' THEN RETURN NEW; END IF;
-  SELECT count(*) FILTER (WHERE state = 'OPEN'), count(*) FILTER (WHERE effect), count(*) FILTER (WHERE closed_as = 'foreign')
-    INTO open_nonces, effective, foreign_nonces FROM nonce_reservation WHERE execution_id = OLD.execution_id;
+  IF NEW.state = 'PLANNED' AND NEW.resolution IS NULL AND NEW.slot <= (SELECT reopened_at FROM account WHERE account_id = OLD.account_id) THEN
+    PERFORM refuse('execution_due_before', format('execution %s was due before its account was reopened and is not released', OLD.execution_id));
+  END IF;
+  SELECT count(*), count(*) FILTER (WHERE state = 'OPEN'), count(*) FILTER (WHERE effect), count(*) FILTER (WHERE closed_as = 'foreign')
+    INTO reserved, open_nonces, effective, foreign_nonces FROM nonce_reservation WHERE execution_id = OLD.execution_id;
   IF open_nonces > 0 THEN
     PERFORM refuse('execution_open_nonce', format('execution %s has %s open nonces and cannot become %s', OLD.execution_id, open_nonces, NEW.state));
   END IF;
-  IF OLD.state = 'RUNNING' THEN
-    IF (NEW.state = 'PARKED') <> (foreign_nonces > 0) THEN
-      PERFORM refuse('execution_parked_foreign', format('execution %s: parked if and only if a nonce went to a foreign transaction', OLD.execution_id));
-    END IF;
+  IF OLD.state = 'PARKED' AND (
+       (reserved > 0 AND NEW.state IN ('PENDING', 'PLANNED', 'SKIPPED')) OR (reserved = 0 AND NEW.state IN ('PARTIAL', 'REVERTED'))
+       OR (NEW.state = 'PENDING' AND NEW.steps IS NOT NULL) OR (NEW.state = 'PLANNED' AND NEW.steps IS NULL)) THEN
+    PERFORM refuse('execution_released', format('execution %s with %s nonces cannot be released as %s', OLD.execution_id, reserved, NEW.state));
+  END IF;
+  IF OLD.state = 'RUNNING' AND (NEW.state = 'PARKED') <> (foreign_nonces > 0) THEN
+    PERFORM refuse('execution_parked_foreign', format('execution %s: parked if and only if a nonce went to a foreign transaction', OLD.execution_id));
+  END IF;
+  IF OLD.state = 'RUNNING' OR (OLD.state = 'PARKED' AND reserved > 0) THEN
     IF NEW.state <> 'PARKED' AND NEW.steps_effective IS DISTINCT FROM effective THEN
       PERFORM refuse('execution_steps_effective', format('execution %s: %s steps took effect, not %s', OLD.execution_id, effective, NEW.steps_effective));
     END IF;
@@ -172,7 +222,7 @@ BEGIN
           WHERE r.execution_id = OLD.execution_id AND NOT r.effect AND a.kind <> 'CANCEL') THEN
       PERFORM refuse('execution_reverted', format('execution %s: reverted if and only if a step failed on chain', OLD.execution_id));
     END IF;
-  ELSIF OLD.state = 'PLANNED' AND NEW.state <> 'PARKED' AND EXISTS (SELECT 1 FROM nonce_reservation WHERE execution_id = OLD.execution_id) THEN
+  ELSIF OLD.state = 'PLANNED' AND reserved > 0 THEN
     PERFORM refuse('execution_open_nonce', format('execution %s owns a nonce and ends on chain only', OLD.execution_id));
   END IF;
   RETURN NEW;
@@ -265,6 +315,7 @@ DECLARE
   held lease%ROWTYPE;
   allowed installation%ROWTYPE;
   timeline_now integer := current_timeline();
+  system_now text := current_system_identifier();
   account_state text;
   mark bigint;
 BEGIN
@@ -281,10 +332,9 @@ BEGIN
     PERFORM refuse('fence_epoch', format('this worker''s schema epoch %s is outside %s to %s', p_epoch, allowed.epoch_min, allowed.epoch_max));
   END IF;
   UPDATE account SET hold_xid = pg_current_xact_id(), fence = p_token,
-         state = CASE WHEN timeline <> timeline_now THEN 'halted' ELSE state END,
-         reason = CASE WHEN timeline <> timeline_now AND state <> 'halted'
-                       THEN format('the database is on timeline %s, last reconciled on %s: restored or promoted', timeline_now, timeline)
-                       ELSE reason END
+         state = CASE WHEN timeline <> timeline_now OR system_identifier <> system_now THEN 'halted' ELSE state END,
+         reason = CASE WHEN (timeline <> timeline_now OR system_identifier <> system_now) AND state <> 'halted'
+                       THEN moved_why(timeline, system_identifier) ELSE reason END
    WHERE account_id = p_account AND fence <= p_token
   RETURNING state INTO account_state;
   IF NOT FOUND THEN
@@ -294,6 +344,10 @@ BEGIN
   END IF;
   RETURN account_state;
 END $$;
+
+CREATE FUNCTION public.installation_system_identifier() RETURNS text
+    LANGUAGE sql STABLE
+    AS $$ SELECT system_identifier FROM installation $$;
 
 CREATE FUNCTION public.intent_born() RETURNS trigger
     LANGUAGE plpgsql
@@ -317,6 +371,12 @@ BEGIN
   RETURN NULL;
 END $$;
 
+CREATE FUNCTION public.is_moved(p_timeline integer, p_system text) RETURNS boolean
+    LANGUAGE sql STABLE
+    AS $$
+  SELECT p_timeline <> current_timeline() OR p_system <> current_system_identifier()
+$$;
+
 CREATE FUNCTION public.lease_change() RETURNS trigger
     LANGUAGE plpgsql
     AS $$
@@ -327,6 +387,14 @@ BEGIN
   RETURN NEW;
 END $$;
 
+CREATE FUNCTION public.moved_why(p_timeline integer, p_system text) RETURNS text
+    LANGUAGE sql STABLE
+    AS $$
+  SELECT CASE WHEN p_system <> current_system_identifier()
+    THEN format('the database is in the cluster %s, last reconciled in %s: copied to another installation', current_system_identifier(), p_system)
+    ELSE format('the database is on timeline %s, last reconciled on %s: restored or promoted', current_timeline(), p_timeline) END
+$$;
+
 CREATE FUNCTION public.nonce_reservation_born() RETURNS trigger
     LANGUAGE plpgsql
     AS $$
@@ -335,7 +403,8 @@ DECLARE
 BEGIN
   SELECT n.account_id, n.nonce, a.state, a.first_nonce INTO bad FROM new_rows n JOIN account a USING (account_id)
    WHERE a.state <> 'open' OR a.first_nonce IS NULL
-      OR (n.nonce <> a.first_nonce AND NOT EXISTS (SELECT 1 FROM nonce_reservation p WHERE p.account_id = n.account_id AND p.nonce = n.nonce - 1))
+      OR (n.nonce <> a.first_nonce AND NOT EXISTS (SELECT 1 FROM nonce_reservation p WHERE p.account_id = n.account_id AND p.nonce = n.nonce - 1)
+          AND NOT EXISTS (SELECT 1 FROM acknowledged_nonce p WHERE p.account_id = n.account_id AND p.nonce = n.nonce - 1))
       OR n.nonce < a.first_nonce
    LIMIT 1;
   IF FOUND THEN
@@ -344,8 +413,15 @@ BEGIN
     END IF;
     PERFORM refuse('nonce_reservation_contiguous', format('nonce %s of account %s would leave a hole', bad.nonce, bad.account_id));
   END IF;
+  SELECT n.account_id, n.nonce INTO bad FROM new_rows n JOIN acknowledged_nonce k USING (account_id, nonce) LIMIT 1;
+  IF FOUND THEN
+    PERFORM refuse('nonce_reservation_acknowledged', format('nonce %s of account %s was acknowledged as used', bad.nonce, bad.account_id));
+  END IF;
   IF EXISTS (SELECT 1 FROM new_rows n JOIN execution e USING (execution_id) WHERE e.state NOT IN ('PLANNED', 'RUNNING')) THEN
     PERFORM refuse('nonce_reservation_planned', 'a nonce is reserved for a planned or running execution only');
+  END IF;
+  IF EXISTS (SELECT 1 FROM new_rows n JOIN execution e USING (execution_id) WHERE e.stopped_at IS NOT NULL) THEN
+    PERFORM refuse('nonce_reservation_stopped', 'an execution that was under way before a rewind gets no further nonce');
   END IF;
   IF EXISTS (SELECT 1 FROM new_rows WHERE state <> 'OPEN') THEN
     PERFORM refuse('nonce_reservation_transition', 'a reservation is born OPEN');
@@ -553,6 +629,7 @@ CREATE TABLE public.account (
     attention text,
     max_in_flight integer NOT NULL,
     reconciled_at timestamp with time zone,
+    system_identifier text DEFAULT public.installation_system_identifier() NOT NULL,
     reopened_at timestamp with time zone,
     CONSTRAINT account_chain_id CHECK ((chain_id >= 1)),
     CONSTRAINT account_fence CHECK ((fence >= 0)),
@@ -570,6 +647,24 @@ ALTER TABLE public.account ALTER COLUMN account_id ADD GENERATED ALWAYS AS IDENT
     NO MINVALUE
     NO MAXVALUE
     CACHE 1
+);
+
+CREATE TABLE public.acknowledged_nonce (
+    account_id integer NOT NULL,
+    nonce bigint NOT NULL,
+    hash public.hash32,
+    execution_id text,
+    step integer,
+    witness_number bigint NOT NULL,
+    witness_hash public.hash32 NOT NULL,
+    witness_rule text NOT NULL,
+    witness_endpoints text[] NOT NULL,
+    request_id bigint NOT NULL,
+    token bigint NOT NULL,
+    at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    CONSTRAINT acknowledged_nonce_range CHECK (((nonce >= 0) AND (nonce < '9223372036854775807'::bigint))),
+    CONSTRAINT acknowledged_nonce_step CHECK (((execution_id IS NULL) = (step IS NULL))),
+    CONSTRAINT acknowledged_nonce_witness CHECK ((cardinality(witness_endpoints) >= 1))
 );
 
 CREATE TABLE public.alembic_version (
@@ -673,6 +768,8 @@ CREATE TABLE public.execution (
     created_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
     planned_at timestamp with time zone,
     ended_at timestamp with time zone,
+    stopped_at timestamp with time zone,
+    resolution jsonb,
     CONSTRAINT execution_counted CHECK (((state <> ALL (ARRAY['SUCCEEDED'::text, 'PARTIAL'::text, 'REVERTED'::text])) OR (steps_effective IS NOT NULL))),
     CONSTRAINT execution_ended CHECK (((ended_at IS NOT NULL) = (state = ANY (ARRAY['SUCCEEDED'::text, 'PARTIAL'::text, 'REVERTED'::text, 'CANCELLED'::text, 'SKIPPED'::text, 'FAILED'::text])))),
     CONSTRAINT execution_origin CHECK (((slot IS NULL) <> (trigger_key IS NULL))),
@@ -680,6 +777,7 @@ CREATE TABLE public.execution (
     CONSTRAINT execution_plan_order CHECK ((plan_order = ANY (ARRAY['together'::text, 'final'::text, 'mined'::text]))),
     CONSTRAINT execution_planned CHECK (((state <> ALL (ARRAY['PLANNED'::text, 'RUNNING'::text, 'SUCCEEDED'::text, 'PARTIAL'::text, 'REVERTED'::text])) OR ((steps >= 1) AND (plan_order IS NOT NULL) AND (planned_at IS NOT NULL) AND (token IS NOT NULL)))),
     CONSTRAINT execution_reissue_no CHECK ((reissue_no >= 0)),
+    CONSTRAINT execution_resolution CHECK (((state <> 'PARKED'::text) OR (resolution IS NULL))),
     CONSTRAINT execution_state CHECK ((state = ANY (ARRAY['PENDING'::text, 'PLANNED'::text, 'RUNNING'::text, 'SUCCEEDED'::text, 'PARTIAL'::text, 'REVERTED'::text, 'CANCELLED'::text, 'PARKED'::text, 'SKIPPED'::text, 'FAILED'::text]))),
     CONSTRAINT execution_steps CHECK ((steps >= 0)),
     CONSTRAINT execution_told CHECK (((state <> ALL (ARRAY['SKIPPED'::text, 'FAILED'::text])) OR (reason IS NOT NULL)))
@@ -715,6 +813,7 @@ CREATE TABLE public.installation (
     epoch_min integer NOT NULL,
     epoch_max integer NOT NULL,
     created_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    timeline integer DEFAULT public.current_timeline() NOT NULL,
     CONSTRAINT installation_epochs CHECK ((epoch_min <= epoch_max)),
     CONSTRAINT installation_singleton CHECK (singleton)
 );
@@ -755,6 +854,7 @@ CREATE TABLE public.lease_generation (
     lease_id uuid NOT NULL,
     holder text NOT NULL,
     at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    began_after bigint DEFAULT COALESCE(pg_sequence_last_value('public.history_history_id_seq'::regclass), (0)::bigint),
     CONSTRAINT lease_generation_token CHECK ((token > 0))
 );
 
@@ -844,8 +944,13 @@ CREATE TABLE public.request (
     answered_at timestamp with time zone,
     granted boolean,
     answer text,
+    timeline integer DEFAULT public.current_timeline() NOT NULL,
+    system_identifier text DEFAULT public.current_system_identifier() NOT NULL,
+    execution_id text,
+    paid_hash public.hash32,
     CONSTRAINT request_answered CHECK ((((answered_at IS NULL) = (granted IS NULL)) AND ((answered_at IS NULL) = (answer IS NULL)))),
-    CONSTRAINT request_kind CHECK ((kind = ANY (ARRAY['reopen'::text, 'resume'::text]))),
+    CONSTRAINT request_kind CHECK ((kind = ANY (ARRAY['reopen'::text, 'resume'::text, 'resolve'::text]))),
+    CONSTRAINT request_resolves CHECK ((((kind = 'resolve'::text) = (execution_id IS NOT NULL)) AND ((paid_hash IS NULL) OR (kind = 'resolve'::text)))),
     CONSTRAINT request_why CHECK ((why <> ''::text))
 );
 
@@ -956,6 +1061,9 @@ ALTER TABLE ONLY public.account
 ALTER TABLE ONLY public.account
     ADD CONSTRAINT account_pkey PRIMARY KEY (account_id);
 
+ALTER TABLE ONLY public.acknowledged_nonce
+    ADD CONSTRAINT acknowledged_nonce_pkey PRIMARY KEY (account_id, nonce);
+
 ALTER TABLE ONLY public.alembic_version
     ADD CONSTRAINT alembic_version_pkc PRIMARY KEY (version_num);
 
@@ -1037,6 +1145,8 @@ ALTER TABLE ONLY signer.binding
 ALTER TABLE ONLY signer.signature
     ADD CONSTRAINT signature_pkey PRIMARY KEY (chain_id, address, nonce, sighash);
 
+CREATE INDEX acknowledged_nonce_execution ON public.acknowledged_nonce USING btree (execution_id) WHERE (execution_id IS NOT NULL);
+
 CREATE UNIQUE INDEX attempt_one_draft ON public.attempt USING btree (account_id, nonce) WHERE (status = 'DRAFT'::text);
 
 CREATE UNIQUE INDEX attempt_one_mined ON public.attempt USING btree (account_id, nonce) WHERE (status = ANY (ARRAY['MINED'::text, 'FINAL'::text]));
@@ -1069,6 +1179,10 @@ CREATE INDEX request_waiting ON public.request USING btree (account_id) WHERE (a
 
 CREATE INDEX strategy_due ON public.strategy USING btree (next_due_at) WHERE ((paused_at IS NULL) AND (retired_at IS NULL));
 
+CREATE TRIGGER born AFTER INSERT ON public.acknowledged_nonce REFERENCING NEW TABLE AS new_rows FOR EACH STATEMENT EXECUTE FUNCTION public.acknowledged_nonce_born();
+
+ALTER TABLE public.acknowledged_nonce ENABLE ALWAYS TRIGGER born;
+
 CREATE TRIGGER born AFTER INSERT ON public.attempt REFERENCING NEW TABLE AS new_rows FOR EACH STATEMENT EXECUTE FUNCTION public.attempt_born();
 
 ALTER TABLE public.attempt ENABLE ALWAYS TRIGGER born;
@@ -1093,7 +1207,7 @@ CREATE TRIGGER change BEFORE UPDATE ON public.attempt FOR EACH ROW EXECUTE FUNCT
 
 ALTER TABLE public.attempt ENABLE ALWAYS TRIGGER change;
 
-CREATE TRIGGER change BEFORE UPDATE OF execution_id, strategy, slot, trigger_key, reissue_no, account_id, revision, input, payload_digest, created_at, state, plan_order, steps, steps_effective ON public.execution FOR EACH ROW EXECUTE FUNCTION public.execution_change();
+CREATE TRIGGER change BEFORE UPDATE OF execution_id, strategy, slot, trigger_key, reissue_no, account_id, revision, input, payload_digest, created_at, state, plan_order, steps, steps_effective, stopped_at, resolution ON public.execution FOR EACH ROW EXECUTE FUNCTION public.execution_change();
 
 ALTER TABLE public.execution ENABLE ALWAYS TRIGGER change;
 
@@ -1116,6 +1230,10 @@ ALTER TABLE public.request ENABLE ALWAYS TRIGGER change;
 CREATE TRIGGER change BEFORE UPDATE ON public.strategy FOR EACH ROW EXECUTE FUNCTION public.strategy_change();
 
 ALTER TABLE public.strategy ENABLE ALWAYS TRIGGER change;
+
+CREATE TRIGGER guard_insert AFTER INSERT ON public.acknowledged_nonce REFERENCING NEW TABLE AS new_rows FOR EACH STATEMENT EXECUTE FUNCTION public.guard_insert();
+
+ALTER TABLE public.acknowledged_nonce ENABLE ALWAYS TRIGGER guard_insert;
 
 CREATE TRIGGER guard_insert AFTER INSERT ON public.already_paid REFERENCING NEW TABLE AS new_rows FOR EACH STATEMENT EXECUTE FUNCTION public.guard_insert();
 
@@ -1197,6 +1315,10 @@ CREATE TRIGGER history_update AFTER UPDATE ON public.nonce_reservation REFERENCI
 
 ALTER TABLE public.nonce_reservation ENABLE ALWAYS TRIGGER history_update;
 
+CREATE TRIGGER immutable BEFORE UPDATE ON public.acknowledged_nonce FOR EACH STATEMENT EXECUTE FUNCTION public.refuse_change();
+
+ALTER TABLE public.acknowledged_nonce ENABLE ALWAYS TRIGGER immutable;
+
 CREATE TRIGGER immutable BEFORE UPDATE ON public.already_paid FOR EACH STATEMENT EXECUTE FUNCTION public.refuse_change();
 
 ALTER TABLE public.already_paid ENABLE ALWAYS TRIGGER immutable;
@@ -1220,6 +1342,10 @@ ALTER TABLE public.refused_write ENABLE ALWAYS TRIGGER immutable;
 CREATE TRIGGER kept_delete BEFORE DELETE ON public.account FOR EACH STATEMENT EXECUTE FUNCTION public.refuse_removal();
 
 ALTER TABLE public.account ENABLE ALWAYS TRIGGER kept_delete;
+
+CREATE TRIGGER kept_delete BEFORE DELETE ON public.acknowledged_nonce FOR EACH STATEMENT EXECUTE FUNCTION public.refuse_removal();
+
+ALTER TABLE public.acknowledged_nonce ENABLE ALWAYS TRIGGER kept_delete;
 
 CREATE TRIGGER kept_delete BEFORE DELETE ON public.already_paid FOR EACH STATEMENT EXECUTE FUNCTION public.refuse_removal();
 
@@ -1280,6 +1406,10 @@ ALTER TABLE public.strategy ENABLE ALWAYS TRIGGER kept_delete;
 CREATE TRIGGER kept_truncate BEFORE TRUNCATE ON public.account FOR EACH STATEMENT EXECUTE FUNCTION public.refuse_removal();
 
 ALTER TABLE public.account ENABLE ALWAYS TRIGGER kept_truncate;
+
+CREATE TRIGGER kept_truncate BEFORE TRUNCATE ON public.acknowledged_nonce FOR EACH STATEMENT EXECUTE FUNCTION public.refuse_removal();
+
+ALTER TABLE public.acknowledged_nonce ENABLE ALWAYS TRIGGER kept_truncate;
 
 CREATE TRIGGER kept_truncate BEFORE TRUNCATE ON public.already_paid FOR EACH STATEMENT EXECUTE FUNCTION public.refuse_removal();
 
@@ -1381,6 +1511,15 @@ CREATE TRIGGER signature_no_truncate BEFORE TRUNCATE ON signer.signature FOR EAC
 
 ALTER TABLE signer.signature ENABLE ALWAYS TRIGGER signature_no_truncate;
 
+ALTER TABLE ONLY public.acknowledged_nonce
+    ADD CONSTRAINT acknowledged_nonce_account_id_fkey FOREIGN KEY (account_id) REFERENCES public.account(account_id);
+
+ALTER TABLE ONLY public.acknowledged_nonce
+    ADD CONSTRAINT acknowledged_nonce_generation FOREIGN KEY (account_id, token) REFERENCES public.lease_generation(account_id, token);
+
+ALTER TABLE ONLY public.acknowledged_nonce
+    ADD CONSTRAINT acknowledged_nonce_request_id_fkey FOREIGN KEY (request_id) REFERENCES public.request(request_id);
+
 ALTER TABLE ONLY public.already_paid
     ADD CONSTRAINT already_paid_by FOREIGN KEY (paid_execution_id, paid_step) REFERENCES public.nonce_reservation(execution_id, step);
 
@@ -1458,6 +1597,9 @@ ALTER TABLE ONLY public.refused_write
 
 ALTER TABLE ONLY public.request
     ADD CONSTRAINT request_account_id_fkey FOREIGN KEY (account_id) REFERENCES public.account(account_id);
+
+ALTER TABLE ONLY public.request
+    ADD CONSTRAINT request_execution_id_fkey FOREIGN KEY (execution_id) REFERENCES public.execution(execution_id);
 
 ALTER TABLE ONLY public.request
     ADD CONSTRAINT request_strategy_fkey FOREIGN KEY (strategy) REFERENCES public.strategy(name);

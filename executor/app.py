@@ -12,6 +12,7 @@ import socket
 import sys
 import threading
 import uuid
+from collections.abc import Iterable
 
 from chain.client import ChainClient
 from chain.errors import ChainError, Unavailable
@@ -22,6 +23,7 @@ from executor.database import EPOCH, Database, normalise
 from executor.errors import ConfigError, Unreachable
 from executor.http import Face
 from executor.plan_process import PlanPool, module_source
+from executor.records import Account
 from executor.registration import release, revision_of
 from executor.stages.plan import Definition
 from executor.store import accounts, installation, strategies
@@ -196,8 +198,10 @@ def _serve(config: Config, database: Database, clients: dict[str, ChainClient]) 
     """The configured accounts, after the checks that must pass before anything is reserved."""
     with database.read() as tx:
         facts = installation.read(tx)
-        rows = {account.name: account for account in accounts.load(tx, list(config.accounts))}
     check_installation(config, facts)
+    with database.read() as tx:
+        rows = {account.name: account for account in accounts.load(tx, list(config.accounts))}
+    _halt_moved(database, rows.values())
     for client in clients.values():
         try:
             client.check_identity()
@@ -217,8 +221,21 @@ def _serve(config: Config, database: Database, clients: dict[str, ChainClient]) 
     return served
 
 
+def _halt_moved(database: Database, rows: Iterable[Account]) -> None:
+    """On a restored, promoted or copied database every account is halted at once; the worker runs to answer requests (P13)."""
+    if not any(account.is_rewound for account in rows):
+        return
+    with database.transaction() as tx:
+        halted = accounts.halt_moved(tx, [account.account_id for account in rows])
+    for name, why in halted:
+        log.critical(
+            "account halted: nothing is planned, reserved, signed or first sent until it is reopened",
+            extra={"account": name, "why": why, "todo": f'fenced reopen {name} --why "…"; see the runbook on restores'},
+        )
+
+
 def check_installation(config: Config, facts: installation.Installation) -> None:
-    """Refuse a database of another service or cluster, and settings that void the promises (P12, P13).
+    """Refuse a database of another service, a standby, and settings that void the promises (P12).
 
     Raises:
         ConfigError: with what to change.
@@ -226,10 +243,6 @@ def check_installation(config: Config, facts: installation.Installation) -> None
     if facts.service is not None and facts.service != config.service.name:
         raise ConfigError(
             f"the database belongs to the service {facts.service}, this configuration is {config.service.name}: use its own database."
-        )
-    if not facts.same_cluster:
-        raise ConfigError(
-            "the database was copied from another PostgreSQL cluster: nothing runs on a copy; see the runbook on restores."
         )
     if facts.in_recovery:
         raise ConfigError("the database is a standby: connect to the primary.")

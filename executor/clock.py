@@ -62,6 +62,7 @@ class ClockJudge:
         self._last: ClockLook | None = None
         self._agreed: int | None = None
         self._counted_at = float("-inf")
+        self._refuted: datetime | None = None
 
     def judge(self, look: ClockLook) -> ClockVerdict:
         """The verdict on one look."""
@@ -78,7 +79,8 @@ class ClockJudge:
             self._agreed, self._counted_at = self._agreed + 1, look.before
         if self._agreed < AGREEING:
             return ClockVerdict(is_trusted=False)
-        self._agreed = None
+        # The mark of before a step back, until somebody has written the new one.
+        self._agreed, self._refuted = None, look.max_seen
         return ClockVerdict(is_trusted=True, resumes=True)
 
     def _anomaly(self, look: ClockLook) -> str | None:
@@ -92,6 +94,6 @@ class ClockJudge:
                     f"{moved:.1f} s while this worker counted {most:.1f} s"
                 )
         behind = (look.max_seen - look.now).total_seconds()
-        if self._agreed is None and behind > BEHIND_SECONDS:
+        if self._agreed is None and behind > BEHIND_SECONDS and look.max_seen != self._refuted:
             return f"the database's clock is {behind:.1f} s behind what a worker has seen before"
         return None

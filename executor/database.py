@@ -22,7 +22,7 @@ EPOCH = 2
 
 Tx = Connection
 Result = TypeVar("Result")
-_PAUSES_SECONDS = (0.02, 0.04, 0.08, 0.16)
+_PAUSES_SECONDS = (0.02, 0.04, 0.08, 0.16, 0.16, 0.16, 0.16)
 _PATIENCE_SECONDS = 3.0
 _FENCE = {"fence_current", "fence_required", "fence_account", "fence_high_water", "fence_epoch"}
 
@@ -115,6 +115,7 @@ class Database:
 
     def __init__(self, url: str, actor: str, pool_size: int = 8, overflow: int = 24) -> None:
         self.is_pooled = False
+        """Whether a connection pooler was found in between."""
         try:
             self.engine: Engine = sa.create_engine(
                 normalise(url),
@@ -244,7 +245,7 @@ def expect(found: int, wanted: int, what: str) -> None:
 
 
 def repeat(once: Callable[[], Result]) -> Result:
-    """Do `once`, and again when the database gave its transaction up: five times or three seconds at most.
+    """Do `once`, and again when the database gave its transaction up: eight times or three seconds at most.
 
     `once` is one whole transaction that puts rows decided before; acts are never repeated like this [B99].
 
@@ -295,7 +296,9 @@ def _translate(error: sa.exc.DBAPIError) -> Exception:
         kind = FenceRefused if name in _FENCE else Refused
         return kind(name, str(diagnostic.message_primary), str(diagnostic.message_detail or ""))
     if isinstance(original, _GIVEN_UP):
-        return Busy(f"the database was busy{_where(original)}: {_first_line(error)}; it tries again.")
+        return Busy(
+            f"the database was busy{_where(original)}: {_first_line(error)}; nothing was written, it may be tried again."
+        )
     if isinstance(original, psycopg.errors.ReadOnlySqlTransaction):
         return Unreachable(
             "the database takes no writes (a standby, or switched to read-only): its connections are made anew; "

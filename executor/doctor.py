@@ -15,9 +15,9 @@ from executor import migration
 from executor.config import ChainConfig, Config
 from executor.database import EPOCH, Database
 from executor.errors import ExecutorError
-from executor.reports import WORKER_SECONDS
-from executor.store import reports
-from executor.store.reports import ServerReport
+from executor.reports import WORKER_SECONDS, clock_trouble, marks_ahead
+from executor.store import reports, sessions
+from executor.store.reports import ClockReport, ServerReport, StandbyReport, StrategyReport
 from executor.timezones import tzdata_version
 from signer import secretfile
 from signer.errors import SignerError
@@ -26,6 +26,8 @@ Verdict = Literal["ok", "warn", "bad", "unknown"]
 PACKAGES: Final = ("chain", "signer", "executor", "devnet")
 OLDEST_SERVER: Final = 150_000
 CLOCK_SECONDS: Final = 2.0
+LONG_SECONDS: Final = 5.0
+"""How old a transaction that holds rows must be to be told; no transaction of ours is ever that old."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,26 +149,45 @@ def _database(config: Config, url: str) -> Iterator[Check]:
         with database.read() as tx:
             server = reports.server(tx, max(config.worker.lease_seconds, WORKER_SECONDS))
             ended = datetime.now(UTC)
+            holders = sessions.holders(tx, LONG_SECONDS)
             accounts = [] if server.in_recovery else reports.accounts(tx)
+            names, standbys = reports.standbys(tx)
+            shared, strategies = reports.clock(tx), reports.strategies(tx)
     except ExecutorError as error:
         yield Check("database", "unknown", str(error))
         return
     finally:
         database.close()
+    yield from _between(database.is_pooled, holders)
     yield from _server(config, server)
     yield _clock(server.now, begun, ended)
-    moved = [account.name for account in accounts if account.other_timeline]
-    if moved:
-        what = (
-            f"{', '.join(moved)}: reconciled on another timeline, so restored or promoted since; halts on its next hold"
-        )
-        yield Check("timeline", "bad", what)
-    elif not server.in_recovery:
-        yield Check("timeline", "ok", "the one all accounts were reconciled on")
+    yield _server_clock(shared)
+    yield _marks(server.now, strategies)
+    moved = [account for account in accounts if account.moved_why is not None]
+    for account in moved:
+        what = f'{account.name}: {account.moved_why}; look what was lost, then fenced reopen {account.name} --why "…"'
+        yield Check("identity", "bad", what)
+    if not moved and not server.in_recovery:
+        yield Check("identity", "ok", "cluster and timeline are those all accounts were last opened in")
+    yield _replication(names, standbys)
+    # The journal is in this very database in every installation of this release.
+    what = (
+        "in this cluster: a restore or lossy promotion rewinds it with the rows, so accounts halt and a person decides"
+    )
+    yield Check("signer's journal", "warn", what)
     alive = server.live_workers
     yield Check(
         "workers", "ok" if alive else "warn", f"{alive} alive" if alive else "none is alive; start one with fenced run"
     )
+
+
+def _between(is_pooled: bool, holders: Sequence[sessions.Holder]) -> Iterator[Check]:
+    """What stands between us and our rows: a pooler, or somebody's open transaction."""
+    if is_pooled:
+        what = "in between: prepared statements are off, and workers poll instead of hearing NOTIFY; both are fine"
+        yield Check("connection pooler", "ok", what)
+    for holder in holders:
+        yield Check("locks", "warn", holder.told)
 
 
 def _server(config: Config, server: ServerReport) -> Iterator[Check]:
@@ -174,14 +195,21 @@ def _server(config: Config, server: ServerReport) -> Iterator[Check]:
     rules: Sequence[tuple[str, bool, str, str]] = (
         ("server", server.version >= OLDEST_SERVER, _version(server.version), "PostgreSQL 15 or newer is needed"),
         ("service", server.service == name, str(server.service), f"[service] name is {name}"),
-        ("cluster", server.same_system, "the one this database was made in", "a copy: no worker takes a lease here"),
         ("primary", not server.in_recovery, "not in recovery", "a standby; point [database] url at the primary"),
         ("fsync", server.fsync == "on", server.fsync, "a crash of the server may lose what was promised; turn it on"),
         (
+            "full_page_writes",
+            server.full_page_writes == "on",
+            server.full_page_writes,
+            "a power cut may tear a page and rows with it; turn it on",
+        ),
+        (
             "synchronous_commit",
-            server.synchronous_commit != "off",
-            server.synchronous_commit,
-            "the role's default may lose commits; ALTER ROLE … SET synchronous_commit = on",
+            server.synchronous_commit != "off" and not server.commits_unsynchronised,
+            "off for " + ", ".join(server.commits_unsynchronised)
+            if server.commits_unsynchronised
+            else server.synchronous_commit,
+            "a crash of the server may lose commits; set it to on for the server, and ALTER ROLE or ALTER DATABASE … RESET it",
         ),
         (
             "schema epoch",
@@ -194,6 +222,24 @@ def _server(config: Config, server: ServerReport) -> Iterator[Check]:
         yield Check(what, "ok" if fine else "bad", found if fine else f"{found}: {remedy}")
 
 
+def _replication(names: str, standbys: Sequence[StandbyReport]) -> Check:
+    """Whether the promotion of a standby can lose commits."""
+    behind = [one.name for one in standbys if one.sync_state in ("async", "potential")]
+    synchronous = [one.name for one in standbys if one.sync_state in ("sync", "quorum")]
+    if any(one.sync_state is None for one in standbys):
+        what = "this role may not see what the standbys are; GRANT pg_monitor to it"
+        return Check("standbys", "warn", what)
+    if not names:
+        if behind:
+            what = f"{', '.join(behind)} follows asynchronously: its promotion loses commits; set synchronous_standby_names"
+            return Check("standbys", "warn", what)
+        return Check("standbys", "ok", "none is attached")
+    if not synchronous:
+        what = f"synchronous_standby_names is {names} and nobody is there: every COMMIT waits; attach the standby or reset it"
+        return Check("standbys", "warn", what)
+    return Check("standbys", "ok", f"{', '.join(synchronous)} has every commit: promote that one")
+
+
 def _version(number: int) -> str:
     return f"PostgreSQL {number // 10_000}.{number % 10_000}"
 
@@ -204,3 +250,25 @@ def _clock(there: datetime, begun: datetime, ended: datetime) -> Check:
     if off > CLOCK_SECONDS:
         return Check("clock", "warn", f"{off:.1f} s away from the database's; set up time synchronisation")
     return Check("clock", "ok", "agrees with the database's")
+
+
+def _server_clock(shared: ClockReport) -> Check:
+    """Whether the database's own clock runs evenly, as its workers saw it."""
+    behind = (shared.max_seen - shared.now).total_seconds()
+    trouble = clock_trouble(shared)
+    if trouble is None and behind > CLOCK_SECONDS:
+        trouble = (
+            f"{behind:.1f} s behind what a worker has seen; the next worker notices and waits until it runs evenly"
+        )
+    return Check("database clock", "ok" if trouble is None else "warn", trouble or "runs evenly")
+
+
+def _marks(now: datetime, strategies: Sequence[StrategyReport]) -> Check:
+    """Whether a clock that was ahead has looked at slots of another day."""
+    ahead = marks_ahead(now, list(strategies))
+    if not ahead:
+        return Check("slots", "ok", "no high-water mark lies ahead")
+    told = ", ".join(f"{one.name} until {one.high_water_mark:%Y-%m-%d %H:%M}Z" for one in ahead)
+    return Check(
+        "slots", "warn", f"looked at by a clock that was ahead: nothing is due of {told}; see the runbook on clocks"
+    )

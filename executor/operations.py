@@ -1,7 +1,7 @@
 """An operator's switches. They write rows and wake the workers; nothing here plans, signs or sends.
 
-What only stops work (pause, halt) is done at once; what lets work go on again (resume, reopen) is a request that the
-holder of the account carries out after it has reconciled (P21).
+What only stops work (pause, halt) is done at once; what lets work go on again (resume, reopen, resolve) is a request that
+the holder of the account carries out after it has reconciled (P21).
 """
 
 import time
@@ -73,7 +73,7 @@ def ask_reopen(database: Database, name: str, why: str, who: str) -> Asked:
 
     def write(tx: Tx) -> int | None:
         account = account_named(tx, name)
-        is_fine = account.state == "open" and account.attention is None
+        is_fine = account.state == "open" and account.attention is None and not account.is_rewound
         return None if is_fine else operations.ask(tx, "reopen", account.account_id, None, why, who)
 
     asked = database.write(write)
@@ -81,6 +81,30 @@ def ask_reopen(database: Database, name: str, why: str, who: str) -> Asked:
         return Asked(None, f"{name} is open: nothing to do")
     wake(database)
     return Asked(asked, f"request {asked}: reopen {name}")
+
+
+def ask_resolve(database: Database, execution_id: str, paid_hash: bytes | None, why: str, who: str) -> Asked:
+    """Ask the holder to let a PARKED execution go on (not paid) or end (paid by the transaction `paid_hash`).
+
+    Raises:
+        ConfigError: there is no such execution.
+        NotFine: it is not PARKED, or its account is halted.
+    """
+    with database.transaction() as tx:
+        found = operations.resolvable(tx, execution_id)
+        if found is None:
+            raise ConfigError(
+                f'no execution is called "{execution_id[:80]}"; fenced executions --state PARKED lists what can be resolved.'
+            )
+        if found.state != "PARKED":
+            raise NotFine(f"{execution_id} is {found.state}, not PARKED: there is nothing to resolve.")
+        if found.account_state == "halted":
+            raise NotFine(
+                f'the account {found.account} is halted: fenced reopen {found.account} --why "…" comes first.'
+            )
+        asked = operations.ask_resolve(tx, found.account_id, execution_id, paid_hash, why, who)
+    wake(database)
+    return Asked(asked, f"request {asked}: resolve {execution_id}")
 
 
 def wait_for_answer(database: Database, request_id: int, seconds: float) -> Answer | None:

@@ -6,7 +6,7 @@ from concurrent.futures import Executor, wait
 from dataclasses import dataclass, field
 
 from chain.client import ChainClient
-from chain.errors import RpcError, WrongChain
+from chain.errors import RpcError
 from chain.types import ChainView
 from executor.clock import boottime
 from executor.stages import broadcast, confirm, finalize, reconcile, reserve, sign
@@ -58,6 +58,7 @@ def tick(
             None,
             False,
         )
+    _halt_if_moved(turn)
     due = boottime() - progress.reconciled_at >= (_RECONCILE_SECONDS if progress.blocked is None else 2.0)
     if due or has_requests:
         progress.blocked = reconcile.run(turn, client, signer)
@@ -70,19 +71,14 @@ def tick(
         state = accounts.get(tx, turn.account.account_id)
     if state.first_nonce is None:
         return
-    try:
-        view = client.view(turn.account.address)
-    except WrongChain:
-        if progress.blocked is None:
-            progress.reconciled_at = float("-inf")  # which halts the account
-        raise
+    view = client.view(turn.account.address)
     _settle(turn, client, view, progress)
-    halted = state.state == "halted"
+    halted = state.state == "halted" or state.is_rewound
     for _ in range(_ROUNDS):
         if not may_go_on():
             return
         # What the round before has signed goes out while this one reserves and signs: the wait for the node is free.
-        sending = senders.submit(broadcast.run, turn, client, halted)
+        sending = senders.submit(broadcast.hand_over, turn, client, broadcast.select(turn, halted))
         try:
             moved = 0 if halted or not may_begin() else reserve.run(turn, client, view)
             # After a rewind not even a cancel is signed: it could kill a payment whose row is lost (P16).
@@ -94,6 +90,17 @@ def tick(
         SENT.labels(turn.account.name).inc(sent)
         if moved + sent == 0:
             return
+
+
+def _halt_if_moved(turn: Turn) -> None:
+    """A restored, promoted or copied database is noticed without asking the chain, which may not answer (P13)."""
+    with turn.database.read() as tx:
+        state = accounts.get(tx, turn.account.account_id)
+    if state.is_rewound and state.state != "halted":
+        with turn.database.transaction() as tx:
+            halted = accounts.halt_moved(tx, [turn.account.account_id])
+        for name, why in halted:
+            log.critical("account halted", extra={"account": name, "why": why})
 
 
 def _settle(turn: Turn, client: ChainClient, view: ChainView, progress: Progress) -> None:

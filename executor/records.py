@@ -6,6 +6,7 @@ from typing import Any
 from uuid import UUID
 
 from chain.transaction import AccessList
+from chain.types import BlockRef
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +25,7 @@ class Account:
     attention: str | None
     max_in_flight: int
     is_rewound: bool
-    """The database is on another timeline than the account was last opened under: restored or promoted (P13)."""
+    """The database is on another timeline, or in another cluster, than the account was last opened under (P13)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +67,8 @@ class PendingExecution:
     input: Any
     planning_attempts: int
     expired: bool
+    due_before: bool
+    """Its slot lies at or before the account's last reopening after a rewind, and no operator has released it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +111,19 @@ class NewReservation:
     gas: int
     max_fee: int
     tip: int
+
+
+@dataclass(frozen=True, slots=True)
+class Acknowledged:
+    """A nonce that the chain used for good above the rows; what the signer's journal had bound it to, where it remembers."""
+
+    nonce: int
+    hash: bytes | None
+    execution_id: str | None
+    step: int | None
+    final: BlockRef
+    rule: str
+    endpoints: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)

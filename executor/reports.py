@@ -1,6 +1,7 @@
 """What people ask about the whole installation: first what needs a person, with the command to type, then the rest."""
 
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Final
 
 from executor.config import Config
@@ -8,12 +9,23 @@ from executor.database import Database, Tx
 from executor.errors import ConfigError, NotFine
 from executor.registration import revision_of
 from executor.store import reports
-from executor.store.reports import AccountReport, ExecutionReport, RequestReport, ServerReport, StrategyReport
+from executor.store.reports import (
+    AccountReport,
+    ClockReport,
+    ExecutionReport,
+    RequestReport,
+    ServerReport,
+    StrategyReport,
+)
 
 MOST: Final = 10
 WORKER_SECONDS: Final = 10.0
 """A worker is alive if it was seen within a lease's time, or this where leases are shorter."""
 RECENT_SECONDS: Final = 86_400.0
+STARVED: Final = 3
+"""A strategy that missed its start deadline so often in a row needs a person."""
+FAR_SECONDS: Final = 86_400.0
+"""A high-water mark this far ahead of the clock was set by a clock that was wrong."""
 STATES: Final = (
     "PENDING", "PLANNED", "RUNNING", "SUCCEEDED", "PARTIAL", "REVERTED", "CANCELLED", "PARKED", "SKIPPED", "FAILED",
 )  # fmt: skip
@@ -48,10 +60,12 @@ def status(database: Database, config: Config) -> Status:
         _refuse_standby(server)
         accounts, strategies, requests = reports.accounts(tx), reports.strategies(tx), reports.requests(tx)
         needs = [
-            *_server_needs(server, accounts),
+            *_worker_needs(server, accounts),
+            *_clock_needs(reports.clock(tx)),
             *(need for account in accounts for need in _account_needs(account)),
-            *_execution_needs(tx),
+            *_execution_needs(tx, sum(account.parked for account in accounts)),
             *_strategy_needs(strategies, config),
+            *_mark_needs(server, strategies),
             *_request_needs(server, requests),
         ]
     shown = [strategy for strategy in strategies if strategy.retired_at is None or strategy.live]
@@ -78,16 +92,49 @@ def _refuse_standby(server: ServerReport) -> None:
         raise NotFine("the database is a standby; point [database] url at the primary.")
 
 
-def _server_needs(server: ServerReport, accounts: list[AccountReport]) -> list[Need]:
-    needs = []
-    if not server.same_system:
-        what = (
-            "is a copy or a new cluster: its system identifier is not the one it was made with; no worker takes a lease"
-        )
-        needs.append(Need("database", what, "fenced doctor"))
+def _worker_needs(server: ServerReport, accounts: list[AccountReport]) -> list[Need]:
     if accounts and not server.live_workers:
-        needs.append(Need("workers", "none is alive: nothing is planned, sent or confirmed", "fenced run"))
-    return needs
+        return [Need("workers", "none is alive: nothing is planned, sent or confirmed", "fenced run")]
+    return []
+
+
+def clock_trouble(clock: ClockReport) -> str | None:
+    """What is or lately was wrong with the database's clock, in one sentence."""
+    if clock.anomaly is None or clock.anomaly_at is None:
+        return None
+    if not clock.is_settled:
+        return f"{clock.anomaly}; until it runs evenly no lease is acquired and nothing new is begun"
+    if abs((clock.now - clock.anomaly_at).total_seconds()) > RECENT_SECONDS:
+        return None
+    return f"{clock.anomaly} (seen {clock.anomalies} times in all); it is believed again, see to the server's time synchronisation"
+
+
+def marks_ahead(now: datetime, strategies: list[StrategyReport]) -> list[StrategyReport]:
+    """The strategies whose slots were looked at by a clock that was more than a day ahead: nothing of theirs is due until then."""
+    return [
+        strategy
+        for strategy in strategies
+        if strategy.retired_at is None
+        and (strategy.schedule, strategy.every_seconds) != (None, None)
+        and (strategy.high_water_mark - now).total_seconds() > FAR_SECONDS
+    ]
+
+
+def _clock_needs(clock: ClockReport) -> list[Need]:
+    trouble = clock_trouble(clock)
+    return [] if trouble is None else [Need("database clock", trouble, "fenced doctor")]
+
+
+def _mark_needs(server: ServerReport, strategies: list[StrategyReport]) -> list[Need]:
+    return [
+        Need(
+            strategy.name,
+            f"no slot of it is due before {strategy.high_water_mark:%Y-%m-%d %H:%M}Z, since the database's clock was ahead; "
+            "register it under another name to go on sooner",
+            "fenced apply",
+        )
+        for strategy in marks_ahead(server.now, strategies)
+    ]
 
 
 def _account_needs(account: AccountReport) -> list[Need]:
@@ -95,26 +142,33 @@ def _account_needs(account: AccountReport) -> list[Need]:
     reopen = f'fenced reopen {account.name} --why "…"'
     if account.state == "halted":
         needs.append(Need(account.name, f"halted: {account.reason}", reopen))
-    elif account.other_timeline:
-        what = "the database was restored or promoted since the last reconcile; the next holder halts the account"
-        needs.append(Need(account.name, what, "fenced status"))
+    elif account.moved_why is not None:
+        needs.append(Need(account.name, f"{account.moved_why}; its next holder halts it", reopen))
     if account.attention is not None:
         needs.append(Need(account.name, account.attention, f"fenced accounts, then {reopen}"))
     return needs
 
 
-def _execution_needs(tx: Tx) -> list[Need]:
+def _execution_needs(tx: Tx, parked: int) -> list[Need]:
     needs = [
-        Need(one.execution_id, f"parked: {one.reason}", f"fenced show {one.execution_id}")
-        for one in reports.parked(tx, MOST)
+        Need(one.execution_id, f"parked: {one.reason}", _resolve(one.execution_id)) for one in reports.parked(tx, MOST)
     ]
+    if parked > MOST:
+        needs.append(Need("executions", f"{parked - MOST} more are parked", "fenced executions --state PARKED"))
     for one in reports.orphaned_plans(tx, MOST):
         what = "was made for a revision that is no longer registered: no worker plans it, it ends at its deadline"
         needs.append(Need(one.execution_id, what, f"fenced show {one.execution_id}"))
+    for name, missed in reports.starved(tx, STARVED):
+        what = f"missed its start deadline {missed} times and has begun nothing since: raise start_deadline, or make its plan faster"
+        needs.append(Need(name, what, f"fenced executions --strategy {name}"))
     for one in reports.failed(tx, RECENT_SECONDS, MOST):
         what = f"{one.state.lower()} within the last day" + (f": {one.reason}" if one.reason else "")
         needs.append(Need(one.execution_id, what, f"fenced show {one.execution_id}"))
     return needs
+
+
+def _resolve(execution_id: str) -> str:
+    return f'fenced show {execution_id}, then fenced resolve {execution_id} --paid HASH | --not-paid --why "…"'
 
 
 def _strategy_needs(strategies: list[StrategyReport], config: Config) -> list[Need]:

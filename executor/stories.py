@@ -37,6 +37,7 @@ def tell(database: Database, name: str) -> Story:
     with database.read() as tx:
         found = _find(tx, name)
         if found is None:
+            _raise_acknowledged(tx, name)
             raise NotFine(
                 f'nothing is known as "{name[:80]}"; give an execution id, ACCOUNT/NONCE, a transaction hash or a once name.'
             )
@@ -52,6 +53,19 @@ def tell(database: Database, name: str) -> Story:
             sum(s.gas_used * s.gas_price_wei + (s.l1_fee_wei or 0) for s in sightings if s.orphaned_at is None),
             sum(step.value_wei for step in steps if step.effect),
             _next(execution, steps),
+        )
+
+
+def _raise_acknowledged(tx: Tx, name: str) -> None:
+    """Tell a nonce or transaction that no row knows but an acknowledgement after a rewind."""
+    nonce = _NONCE.fullmatch(name)
+    account, number = (nonce[1], int(nonce[2])) if nonce else (None, None)
+    found = stories.acknowledged(tx, account, number, bytes.fromhex(name[2:]) if _HASH.fullmatch(name) else None)
+    if found is not None:
+        by = "an unknown transaction" if found.hash is None else f"0x{found.hash.hex()}"
+        bound = "" if found.execution_id is None else f" (the signer's journal had bound it to {found.execution_id})"
+        raise NotFine(
+            f"nonce {found.account}/{found.nonce} was used by {by}{bound}; no row knows it, {found.who} acknowledged it after a rewind: {found.why}."
         )
 
 
@@ -78,8 +92,12 @@ def _next(execution: Execution, steps: list[Step]) -> str:
             return f"nothing; it waits for: {execution.reason}" if execution.reason else "nothing; it is on its way"
         case "PARKED":
             return (
-                "look on chain whether it was paid; it stays as it is, nothing is sent for it, "
-                "and its once names stay taken"
+                f"look on chain whether it was paid, then fenced resolve {execution.execution_id} --paid HASH | --not-paid "
+                + (
+                    '--why "…"; a nonce of it is spent, so it ends either way and its once names stay taken'
+                    if any(step.nonce is not None for step in steps)
+                    else '--why "…"; with --not-paid it is sent, under this id'
+                )
             )
         case "FAILED":
             return f"nothing was sent; correct {execution.strategy} and trigger it again under an --id of its own"

@@ -25,6 +25,8 @@ log = logging.getLogger("fenced.tenure")
 _MARGIN_SECONDS = 1.0
 _RETRY_SECONDS = 0.1
 _LOOK_SECONDS = 0.5
+_OFFER_SECONDS = 3 * _LOOK_SECONDS
+"""How long this worker stays away from an account it has more than its share of; others look that often in it."""
 EXIT_UNTRUSTED = 70
 """The exit code of a worker whose trust ran out while its work would not stop."""
 
@@ -75,6 +77,9 @@ class Tenure:
         self._shunned: dict[int, float] = {}
         self._patience: dict[int, float] = {}
         self._ahead: dict[int, tuple[datetime, float]] = {}
+        self._live, self._share = 1, len(self._accounts)
+        self._offered: dict[int, int] = {}
+        self._unwanted: dict[int, int] = {}
         self._stop = threading.Event()
         self._threads = [
             threading.Thread(target=self._renew_forever, name="tenure", daemon=True),
@@ -126,6 +131,18 @@ class Tenure:
         self._database.write(write)
         self._crash(CrashPoint.LEASE_RETURNED)
 
+    def even_out(self, idle: Sequence[Lease]) -> None:
+        """Give back, of the leases in `idle`, what is above this worker's fair share, so that one that came later has work too.
+
+        An account that nobody else takes comes back and stays, until another number of workers lives.
+        """
+        with self._lock:
+            above = len(self._kept) - self._share
+            offered = [lease for lease in idle if self._unwanted.get(lease.account_id) != self._live]
+        for lease in offered[: max(0, above)]:
+            self._offered[lease.account_id] = lease.token
+            self.give_back(lease, _OFFER_SECONDS)
+
     def set_patience(self, patience: Mapping[int, float]) -> None:
         """Seconds an account must have been free before this worker takes it (P18b)."""
         self._patience = dict(patience)
@@ -175,6 +192,9 @@ class Tenure:
             self._database.write(lambda tx: workers.seen(tx, me.worker_id, me.name, me.release))
             skipped = self._renew()
             self._renew_at = boottime() + (_RETRY_SECONDS if skipped else self._ttl / 3)
+            with self._database.read() as tx:
+                self._live = max(1, workers.live(tx, self._ttl))
+            self._share = -(-len(self._accounts) // self._live)
         if self.clock.look(self._database) is not None:
             self._acquire()
         return max(0.01, min(_LOOK_SECONDS, self._renew_at - boottime()))
@@ -214,14 +234,13 @@ class Tenure:
             return
         with self._database.read() as tx:
             free = self._free(leases.select_takeable(tx, wanted))
-            share = -(-len(self._accounts) // max(1, workers.live(tx, self._ttl))) if free else 0
         if not free:
             return
         self._crash(CrashPoint.LEASE_SELECTED)
         floors = {account_id: self._floor(account_id) for account_id in free}
         unchanged = {account_id: renewed_at for account_id, renewed_at in free.items() if renewed_at is not None}
         # At least one at a time even above the fair share: a free account is worse than an uneven one.
-        most = max(1, share - kept)
+        most = max(1, self._share - kept)
         sent = boottime()
 
         def write(tx: Tx) -> list[Lease]:
@@ -237,6 +256,8 @@ class Tenure:
             for lease in gained:
                 self._kept[lease.account_id] = _Kept(lease, sent + self._trust)
         for lease in gained:
+            if self._offered.pop(lease.account_id, None) == lease.token - 1:
+                self._unwanted[lease.account_id] = self._live
             log.info("lease acquired", extra={"account_id": lease.account_id, "token": lease.token})
         if gained:
             self._on_gained()

@@ -44,7 +44,7 @@ class Turn:
         """One record transaction of this account: hold, `write`, COMMIT. What `write` returned.
 
         `write` only puts rows that were decided before, so that a transaction the database gave up (deadlock, serialization,
-        a lock or an answer not had in time) is tried again whole, five times at most; acts are never repeated here.
+        a lock or an answer not had in time) is tried again whole, eight times at most; acts are never repeated here.
 
         Raises:
             FenceRefused: the lease has passed to another holder (G6).

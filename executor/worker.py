@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from chain.client import ChainClient
-from chain.errors import ChainError
+from chain.errors import ChainError, Inconsistent, WrongChain
 from executor import pipeline
 from executor.clock import boottime
 from executor.crashpoints import CrashHook
@@ -68,6 +68,11 @@ class _Desk:
     missed: bool = False
     settle_only: bool = False
     released_at: float = float("-inf")
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether nothing of it is under way now."""
+        return self.ticking is None and not self.planning
 
 
 class Worker:
@@ -159,6 +164,7 @@ class Worker:
                 self._stop.wait(1.0)
 
     def _turn(self, tenure: Tenure, woken: bool) -> None:
+        tenure.even_out([lease for lease in tenure.held() if self._desks[lease.account_id].is_idle])
         held = {lease.account_id: lease for lease in tenure.held()}
         LEASES.set(len(held))
         if not held:
@@ -270,6 +276,9 @@ class Worker:
         """Tell a failure; losing the fence is evidence worth a row, and the lease is dropped."""
         FAILURES.labels(type(error).__name__).inc()
         fields = {"account_id": lease.account_id, "token": lease.token, "stage": stage, "why": str(error)}
+        desk = self._desks[lease.account_id]
+        if isinstance(error, WrongChain | Inconsistent) and desk.progress.blocked is None:
+            desk.progress = pipeline.Progress()  # so that everything is compared now, which halts the account (P15)
         if isinstance(error, FenceRefused | StaleFence):
             constraint = error.constraint if isinstance(error, FenceRefused) else "signer_fence"
             detail = error.detail if isinstance(error, FenceRefused) else str(error)

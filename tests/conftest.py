@@ -10,8 +10,18 @@ from tests.support.postgres import (
     postgres_server,
     used_databases,
 )
+from tests.support.stepped_postgres import _stepped_server, stepped_server
 
-__all__ = ["database_template", "database_url", "empty_database", "make_database", "postgres_server", "used_databases"]
+__all__ = [
+    "_stepped_server",
+    "database_template",
+    "database_url",
+    "empty_database",
+    "make_database",
+    "postgres_server",
+    "stepped_server",
+    "used_databases",
+]
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

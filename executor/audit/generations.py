@@ -1,94 +1,121 @@
-"""G6 in the rows: every write names a generation that existed, and no generation writes after a newer one began."""
+"""G6 in the rows: every write names a generation that existed, and no generation writes after a newer one."""
+
+import sys
 
 from executor.audit.reading import Check, Reader
-from executor.audit.report import Findings
+from executor.audit.report import Findings, Kind
 
+_ACKNOWLEDGED = """SELECT 'acknowledged_nonce', token, count(*), min(nonce::text) FROM acknowledged_nonce k
+ WHERE account_id = :account GROUP BY token"""
 _WRITERS = "\n UNION ALL ".join(
-    f"SELECT '{table}' AS written, {column} AS token, count(*) AS found FROM {table} WHERE account_id = :account"  # noqa: S608  (the names below)
-    f" AND {column} IS NOT NULL GROUP BY {column}"
-    for table, column in (
-        ("execution", "token"),
-        ("intent", "token"),
-        ("nonce_reservation", "token"),
-        ("attempt", "token"),
-        ("attempt", "signed_token"),
-        ("attempt", "sent_token"),
-        ("broadcast", "token"),
-        ("receipt", "token"),
-        ("already_paid", "token"),
+    f"SELECT '{table}' AS written, {column} AS token, count(*) AS found, min({key}) AS example FROM {table}"  # noqa: S608  (the names below)
+    f" WHERE account_id = :account AND {column} IS NOT NULL GROUP BY {column}"
+    for table, column, key in (
+        ("execution", "token", "execution_id"),
+        ("intent", "token", "execution_id"),
+        ("nonce_reservation", "token", "nonce::text"),
+        ("attempt", "token", "nonce::text"),
+        ("attempt", "signed_token", "nonce::text"),
+        ("attempt", "sent_token", "nonce::text"),
+        ("broadcast", "token", "nonce::text"),
+        ("receipt", "token", "nonce::text"),
+        ("already_paid", "token", "execution_id"),
     )
 )
 ACCOUNT = (
     Check(
-        "G6",
-        "{found} rows of {written} of account {account} carry token {token}, {why}",
         f"""
-        SELECT a.name AS account, w.written, w.token, w.found,
-               CASE WHEN g.token IS NULL THEN 'which no lease generation ever had'
-                    ELSE 'above the high-water mark ' || a.fence || ' of the account' END AS why
-          FROM ({_WRITERS}) w JOIN account a ON a.account_id = :account
+        SELECT a.account_id, w.written, w.token, w.found, w.example, a.fence,
+               CASE WHEN g.token IS NULL THEN 'unknown-generation' ELSE 'generation-above-mark' END AS fault
+          FROM ({_WRITERS} UNION ALL {_ACKNOWLEDGED}) w JOIN account a ON a.account_id = :account
           LEFT JOIN lease_generation g ON (g.account_id, g.token) = (a.account_id, w.token)
          WHERE g.token IS NULL OR w.token > a.fence
         """,  # noqa: S608  (a constant)
+        Kind(
+            "G6",
+            "unknown-generation",
+            "{found} rows of {written} of account {account} (as {example}) carry token {token}, which no lease generation ever had: somebody wrote who never held the lease",
+            ("account account_id",),
+        ),
+        Kind(
+            "G6",
+            "generation-above-mark",
+            "{found} rows of {written} of account {account} (as {example}) carry token {token}, above the account's high-water mark {fence}: they were written past hold",
+            ("account account_id", "lease_generation account_id token"),
+        ),
     ),
     Check(
-        "G6",
-        "generation {token} of account {account} began at {at}, not after generation {before} at {before_at}",
         """
-        SELECT a.name AS account, token, at, before, before_at FROM (
-          SELECT account_id, token, at, lag(token) OVER w AS before, lag(at) OVER w AS before_at
-            FROM lease_generation WHERE account_id = :account WINDOW w AS (ORDER BY token)) g JOIN account a USING (account_id)
-         WHERE at <= before_at
-        """,
-    ),
-    Check(
-        "G6",
-        "the lease of account {account} stands at token {token}, below the account's high-water mark {fence} or without a generation",
-        """
-        SELECT a.name AS account, l.token, a.fence FROM account a JOIN lease l USING (account_id)
+        SELECT a.account_id, l.token, a.fence, l.holder,
+               CASE WHEN l.token < a.fence OR (l.token > 0 AND g.token IS NULL) THEN 'lease-rewound' ELSE 'lease-of-nobody' END AS fault
+          FROM account a JOIN lease l ON l.account_id = a.account_id
           LEFT JOIN lease_generation g ON (g.account_id, g.token) = (l.account_id, l.token)
-         WHERE a.account_id = :account AND (l.token < a.fence OR (l.token > 0 AND g.token IS NULL))
+         WHERE a.account_id = :account
+           AND (l.token < a.fence OR (l.token > 0 AND g.token IS NULL) OR (l.holder IS NOT NULL AND g.lease_id <> l.lease_id))
         """,
+        Kind(
+            "G6",
+            "lease-rewound",
+            "the lease of account {account} stands at token {token}, below the high-water mark {fence} or without a generation: a token may be given out twice",
+            ("lease account_id", "account account_id"),
+        ),
+        Kind(
+            "G6",
+            "lease-of-nobody",
+            "the lease of account {account} is held by {holder} under an id that generation {token} never had: two holders may believe in it",
+            ("lease account_id", "lease_generation account_id token"),
+        ),
     ),
 )
-_STALE = """
-WITH generation AS (
-  SELECT account_id, token, lead(at) OVER (PARTITION BY account_id ORDER BY token) AS ended FROM lease_generation),
-written AS (
-  SELECT h.history_id, h.account_id, h.token, h.kind, h.subject, h.from_state, h.to_state, h.at,
-         max(h.token) OVER (PARTITION BY h.account_id ORDER BY h.history_id) AS highest
-    FROM history h WHERE {range h.history_id} AND h.token IS NOT NULL AND h.account_id IS NOT NULL)
-SELECT w.history_id, w.account_id, w.token, w.kind, w.subject, w.from_state, w.to_state, w.at, w.highest, g.ended,
-       g.token IS NULL AS unknown FROM written w LEFT JOIN generation g USING (account_id, token)
- WHERE g.token IS NULL OR w.token < w.highest OR w.at > g.ended
+_WRITTEN = """
+SELECT account_id, token, min(history_id) AS low, max(history_id) AS high FROM history
+ WHERE {range history_id} AND account_id IS NOT NULL AND token IS NOT NULL GROUP BY account_id, token
 """
-_HIGHEST = """
-SELECT account_id, max(token) AS highest FROM history
- WHERE {range history_id} AND token IS NOT NULL AND account_id IS NOT NULL GROUP BY account_id
-"""
-_LOWEST = """
-SELECT account_id, history_id, token, kind, subject FROM history
- WHERE {range history_id} AND account_id = :account AND token < :highest ORDER BY history_id LIMIT 20
+_GENERATIONS = "SELECT account_id, token, began_after FROM lease_generation ORDER BY account_id, token"
+_WROTE = """
+SELECT history_id, account_id, token, kind, subject, from_state, to_state, at FROM history
+ WHERE account_id = :account AND token = :token AND (history_id <= :begun OR history_id > :ended) ORDER BY history_id LIMIT 21
 """
 _KEYS = "SELECT history_id AS key FROM history WHERE history_id % (:every * 10) = 0 ORDER BY history_id"
-_AFTER = "after a newer generation had begun"
-_SENTENCE = "token {token} wrote {kind} {subject} of account {account_id} {why} (history {history_id})"
+_ROW = ("history history_id",)
+_HISTORY_OF_NOBODY = Kind(
+    "G6",
+    "history-of-nobody",
+    "{kind} {subject} of account {account} was moved by token {token}, which no lease generation ever had",
+    _ROW,
+)
+_STALE_WRITE = Kind(
+    "G6",
+    "stale-write",
+    "generation {token} moved {kind} {subject} of account {account} before it began or after a newer one had: somebody wrote who did not hold the lease",
+    _ROW,
+)
+KINDS = (_HISTORY_OF_NOBODY, _STALE_WRITE)
 
 
 def check_history(reader: Reader, findings: Findings) -> None:
-    """History in the order it was written: per account the token never falls, and no generation outlives its end."""
-    highest: dict[int, int] = {}
+    """History in the order it was written: each generation of an account wrote after it began and before the next one did.
+
+    Ids of history grow in the order of an account's commits, and each generation noted where it began: no clock is believed.
+    A generation from before that was noted is bounded by what newer ones wrote.
+    """
+    written: dict[tuple[int, int], tuple[int, int]] = {}
     for part in reader.ranges(_KEYS, 0):
-        told: set[int] = set()
         with reader.slice() as cut:
-            for row in cut.rows(_STALE, part):
-                told.add(row["history_id"])
-                why = "and no lease generation ever had it" if row["unknown"] else _AFTER
-                findings.add("G6", _SENTENCE, {**row, "why": why})
-            for row in cut.rows(_HIGHEST, part):
-                account, mark = row["account_id"], highest.get(row["account_id"], 0)
-                stale = cut.rows(_LOWEST, part, account=account, highest=mark) if mark else []
-                for written in stale:
-                    if written["history_id"] not in told:
-                        findings.add("G6", _SENTENCE, {**written, "why": _AFTER})
-                highest[account] = max(mark, row["highest"])
+            for row in cut.rows(_WRITTEN, part):
+                low, high = written.get((row["account_id"], row["token"]), (sys.maxsize, 0))
+                written[row["account_id"], row["token"]] = min(low, row["low"]), max(high, row["high"])
+    with reader.slice() as cut:  # after the history, so that each writer of it is among them
+        began = {(row["account_id"], row["token"]): row["began_after"] for row in cut.rows(_GENERATIONS)}
+    ended: dict[int, int] = {}  # by account, where the newer generation began
+    for account, token in sorted({*began, *written}, reverse=True):
+        low, high = written.get((account, token), (sys.maxsize, 0))
+        unknown = (account, token) not in began
+        begun = sys.maxsize if unknown else began[account, token] or 0
+        last = ended.get(account, sys.maxsize)
+        if high and (low <= begun or high > last):
+            with reader.slice() as cut:
+                for row in cut.rows(_WROTE, account=account, token=token, begun=begun, ended=last):
+                    findings.add(_HISTORY_OF_NOBODY if unknown else _STALE_WRITE, row)
+        if not unknown:
+            ended[account] = min(last, low - 1 if began[account, token] is None else begun)

@@ -6,23 +6,103 @@ from typing import Any
 
 from executor.audit.node import Mined, Node
 from executor.audit.reading import Range, Reader
-from executor.audit.report import Findings
+from executor.audit.report import Findings, Kind
 from executor.errors import Unreachable
 
 _ACCOUNT = """
-SELECT a.account_id, a.name, a.address, a.first_nonce, a.state, a.attention, count(r.nonce) AS reserved,
-       max(r.nonce) FILTER (WHERE r.state = 'CLOSED') AS closed, count(*) FILTER (WHERE r.closed_as = 'foreign') AS others
-  FROM account a LEFT JOIN nonce_reservation r USING (account_id) WHERE account_id = :account
- GROUP BY a.account_id, a.name, a.address, a.first_nonce, a.state, a.attention
+SELECT a.account_id, a.name, a.address, a.first_nonce, a.genesis_hash, a.state, a.attention, count(r.nonce) AS reserved,
+       max(r.nonce) FILTER (WHERE r.state = 'CLOSED') AS closed, count(*) FILTER (WHERE r.closed_as = 'foreign') AS others,
+       (SELECT count(*) FROM acknowledged_nonce k WHERE k.account_id = :account) AS acknowledged
+  FROM account a LEFT JOIN nonce_reservation r ON r.account_id = :account WHERE a.account_id = :account GROUP BY a.account_id
 """
 _ATTEMPTS = """
-SELECT r.account_id, r.nonce, t.seq, t.status, t.hash, r.state, r.closed_as, r.closed_seq, r.witness_number, r.witness_hash,
+SELECT r.account_id, r.nonce, r.execution_id, r.step, t.seq, t.status, t.hash, r.state, r.closed_as, r.closed_seq, r.witness_number, r.witness_hash,
        r.witness_rule, c.block_number, c.block_hash, c.status AS receipt_status
-  FROM nonce_reservation r LEFT JOIN attempt t ON (t.account_id, t.nonce) = (r.account_id, r.nonce) AND t.hash IS NOT NULL
-  LEFT JOIN receipt c ON (c.account_id, c.nonce, c.seq) = (t.account_id, t.nonce, t.seq) AND c.orphaned_at IS NULL
+  FROM nonce_reservation r
+  LEFT JOIN (SELECT nonce, seq, status, hash FROM attempt WHERE account_id = :account AND {range nonce} AND hash IS NOT NULL) t ON t.nonce = r.nonce
+  LEFT JOIN LATERAL (SELECT block_number, block_hash, status FROM receipt c
+     WHERE (c.account_id, c.nonce, c.seq) = (r.account_id, r.nonce, t.seq) AND c.orphaned_at IS NULL OFFSET 0) c ON true
  WHERE r.account_id = :account AND {range r.nonce} ORDER BY r.nonce, t.seq
 """
-_SENTENCE = "nonce {nonce} of account {account_id}: {why}"
+_NEWEST = """
+SELECT nonce, witness_rule, witness_number FROM nonce_reservation WHERE account_id = :account AND state = 'CLOSED'
+ ORDER BY witness_number DESC NULLS LAST, nonce DESC LIMIT 1
+"""
+_ROW = ("account account_id",)
+_NONCE = ("nonce_reservation account_id nonce",)
+_ATTEMPT = (*_NONCE, "attempt account_id nonce seq")
+_ABOVE = Kind(
+    "G7",
+    "used-above",
+    "the chain counts {above} nonces of account {name} above every reservation, and it is not halted: the key was used elsewhere, or rows were lost",
+    _ROW,
+)
+_OUTSIDE = Kind(
+    "G7",
+    "used-outside",
+    "{outside} nonces of account {name} carry transactions on chain that are not ours, and nothing says so: a step waits for a nonce that is gone",
+    _ROW,
+)
+_UNCOUNTED = Kind(
+    "G10",
+    "closed-uncounted",
+    "nonce {closed} of account {name} is CLOSED, and the chain counts {count} at the final block {final}: its end was declared early",
+    _ROW,
+)
+_SHALLOW = Kind(
+    "G10",
+    "witness-shallow",
+    "block {witness_number} proved nonce {nonce} of account {name} final, and {witness_rule} reaches only {final} now: it was not final",
+    _NONCE,
+)
+_GENESIS = Kind(
+    "G9",
+    "other-genesis",
+    "account {name} began on the chain of genesis {genesis_hash}, the endpoint serves {genesis}, and the account is not halted",
+    _ROW,
+)
+_MINED_BESIDE = Kind(
+    "G10",
+    "mined-beside",
+    "nonce {nonce} of account {account} is CLOSED by something else, and its attempt {seq} stands in block {number}: what happened is not what was recorded",
+    _ATTEMPT,
+)
+_NOT_ON_CHAIN = Kind(
+    "G10",
+    "not-on-chain",
+    "nonce {nonce} of account {account} is CLOSED by attempt {seq}, which stands in no canonical block: step {step} of {execution_id} did not happen",
+    _ATTEMPT,
+)
+_OTHER_BLOCK = Kind(
+    "G10",
+    "other-block",
+    "attempt {seq} of nonce {nonce} of account {account} stands in block {number}, its receipt row names another block {block_number}: it was believed on another branch",
+    _ATTEMPT,
+)
+_OTHER_STATUS = Kind(
+    "G10",
+    "other-status",
+    "attempt {seq} of nonce {nonce} of account {account} has status {on_chain} on chain, its receipt row {receipt_status}: its effect is recorded wrongly",
+    _ATTEMPT,
+)
+_WITNESS_GONE = Kind(
+    "G10",
+    "witness-gone",
+    "block {witness_number}, which proved nonce {nonce} of account {account} final, is not canonical: the chain was reorganised past finality (P14)",
+    _NONCE,
+)
+KINDS = (
+    _ABOVE,
+    _OUTSIDE,
+    _UNCOUNTED,
+    _SHALLOW,
+    _GENESIS,
+    _MINED_BESIDE,
+    _NOT_ON_CHAIN,
+    _OTHER_BLOCK,
+    _OTHER_STATUS,
+    _WITNESS_GONE,
+)
 
 
 def check_account(reader: Reader, node: Node, account: int, parts: Sequence[Range], findings: Findings) -> None:
@@ -38,6 +118,13 @@ def check_account(reader: Reader, node: Node, account: int, parts: Sequence[Rang
         row = cut.row(_ACCOUNT, account=account)
     if row["first_nonce"] is None:
         return
+    genesis = node.block_hashes([0])[0]
+    if (
+        row["genesis_hash"] is not None
+        and genesis not in (None, bytes(row["genesis_hash"]))
+        and row["state"] != "halted"
+    ):
+        findings.add(_GENESIS, {**row, "genesis": genesis})
     mined = 0
     for part in parts:
         with reader.slice() as cut:
@@ -55,8 +142,8 @@ def _count_nonces(row: Mapping[str, Any], latest: int, mined: int, findings: Fin
         **row,
         "latest": latest,
         "mined": mined,
-        "outside": used - mined - row["others"],
-        "above": used - row["reserved"],
+        "outside": used - mined - row["others"] - row["acknowledged"],
+        "above": used - row["reserved"] - row["acknowledged"],
     }
     if told["outside"] <= 0:
         return
@@ -64,26 +151,14 @@ def _count_nonces(row: Mapping[str, Any], latest: int, mined: int, findings: Fin
         findings.notices.append(
             f"account {row['name']}: {told['outside']} nonces were used outside this installation; it is known ({row['state']})."
         )
-    elif told["above"] > 0:
-        findings.add(
-            "G7", "account {name}: the chain counts {above} nonces above every reservation and it is not halted", told
-        )
     else:
-        findings.add(
-            "G7",
-            "account {name}: {outside} of its nonces carry transactions that are not ours, and nothing says so",
-            told,
-        )
+        findings.add(_ABOVE if told["above"] > 0 else _OUTSIDE, told)
 
 
 def _check_final(reader: Reader, node: Node, row: Mapping[str, Any], findings: Findings) -> None:
     """Every CLOSED nonce is used at the newest block that its rule calls final now."""
     with reader.slice() as cut:
-        witness = cut.row(
-            "SELECT nonce, witness_rule, witness_number FROM nonce_reservation WHERE account_id = :account AND state = 'CLOSED'"
-            " ORDER BY witness_number DESC NULLS LAST, nonce DESC LIMIT 1",
-            account=row["account_id"],
-        )
+        witness = cut.row(_NEWEST, account=row["account_id"])
     final = final_block(node, witness["witness_rule"])
     if final is None:
         findings.not_checked.append(
@@ -92,11 +167,7 @@ def _check_final(reader: Reader, node: Node, row: Mapping[str, Any], findings: F
         return
     told = {**row, **witness, "final": final}
     if witness["witness_number"] is not None and final < witness["witness_number"]:
-        findings.add(
-            "G10",
-            "account {name}: block {witness_number} proved nonce {nonce}, and {witness_rule} reaches only {final} now",
-            told,
-        )
+        findings.add(_SHALLOW, told)
         return
     try:
         count = node.nonce(bytes(row["address"]), final)
@@ -104,11 +175,7 @@ def _check_final(reader: Reader, node: Node, row: Mapping[str, Any], findings: F
         findings.not_checked.append(f"G7: nonce of account {row['name']} at block {final}: {error}")
         return
     if count <= row["closed"]:
-        findings.add(
-            "G7",
-            "account {name}: nonce {closed} is CLOSED, the chain counts {count} at the final block {final}",
-            {**told, "count": count},
-        )
+        findings.add(_UNCOUNTED, {**told, "count": count})
 
 
 def final_block(node: Node, rule: str | None) -> int | None:
@@ -149,24 +216,15 @@ class _Part:
         return len(mined)
 
     def _closed(self, row: Mapping[str, Any], found: Mined | None) -> None:
-        closing = row["closed_as"] == "attempt" and row["closed_seq"] == row["seq"]
-        if not closing:
+        if row["closed_as"] != "attempt" or row["closed_seq"] != row["seq"]:
             if found is not None:
-                self._note(
-                    row,
-                    "it is CLOSED by something else, and attempt {seq} of it stands in block {number}",
-                    number=found.number,
-                )
+                self._findings.add(_MINED_BESIDE, {**row, "number": found.number})
         elif found is None:
-            self._note(row, "it is CLOSED by attempt {seq}, which stands in no canonical block")
+            self._findings.add(_NOT_ON_CHAIN, row)
         elif (found.number, found.block_hash) != (row["block_number"], row["block_hash"]):
-            self._note(
-                row, "attempt {seq} stands in block {number}, its receipt row names {block_number}", number=found.number
-            )
+            self._findings.add(_OTHER_BLOCK, {**row, "number": found.number})
         elif found.status != row["receipt_status"]:
-            self._note(
-                row, "attempt {seq} has status {found} on chain, its receipt row {receipt_status}", found=found.status
-            )
+            self._findings.add(_OTHER_STATUS, {**row, "on_chain": found.status})
 
     def _witnesses(self, closed: Sequence[Mapping[str, Any]]) -> None:
         """P14: the block that proved a closing is still the canonical one at its height."""
@@ -177,8 +235,4 @@ class _Part:
                 continue
             told.add((number, bytes(kept)))
             if self._canonical[number] != kept:
-                self._note(row, "block {witness_number}, which proved that it is final, is not canonical")
-
-    def _note(self, row: Mapping[str, Any], why: str, **more: object) -> None:
-        told = {**row, **more}
-        self._findings.add("G10", _SENTENCE, {**told, "why": why.format_map(told)})
+                self._findings.add(_WITNESS_GONE, row)

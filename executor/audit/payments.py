@@ -1,126 +1,179 @@
 """G2, G2b and G7 in the rows: one step one nonce, one `once` one payment, no hole in the nonces of an account."""
 
 from executor.audit.reading import Check
+from executor.audit.report import Kind
+
+PRESENT = """(SELECT nonce FROM nonce_reservation WHERE account_id = :account
+              UNION ALL SELECT nonce FROM acknowledged_nonce k WHERE account_id = :account)"""
+"""The nonces of an account that are accounted for: reserved, or acknowledged as used elsewhere. The only place that says so."""
 
 WHOLE = (
     Check(
-        "G2",
-        "step {step} of execution {execution_id} owns {found} nonces: {nonces}",
         """
-        SELECT execution_id, step, count(*) AS found, array_agg(account_id || '/' || nonce ORDER BY nonce) AS nonces
+        SELECT execution_id, step, count(*) AS found, array_agg(account_id ORDER BY account_id, nonce) AS accounts,
+               array_agg(nonce ORDER BY account_id, nonce) AS nonces
           FROM nonce_reservation GROUP BY execution_id, step HAVING count(*) > 1
         """,
+        Kind(
+            "G2",
+            "step-twice",
+            "step {step} of execution {execution_id} owns {found} nonces ({nonces}) where one is allowed, so that it may be paid {found} times",
+            ("nonce_reservation account_id=accounts nonce=nonces",),
+        ),
     ),
     Check(
-        "G2b",
-        "{once} is spent by {found} living or effective steps: {steps}",
         """
-        SELECT once, count(*) AS found, array_agg(execution_id || ' step ' || step ORDER BY execution_id, step) AS steps
+        SELECT once, count(*) AS found, array_agg(execution_id ORDER BY execution_id, step) AS ids,
+               array_agg(step ORDER BY execution_id, step) AS steps
           FROM nonce_reservation WHERE once IS NOT NULL AND effect IS NOT FALSE GROUP BY once HAVING count(*) > 1
         """,
+        Kind(
+            "G2b",
+            "once-twice",
+            "{once} is spent by {found} living or effective steps, so that it may be paid {found} times",
+            ("nonce_reservation execution_id=ids step=steps",),
+        ),
     ),
 )
 ACCOUNT = (
     Check(
-        "G7",
-        "account {account} has a hole: nonces {low} to {high} are not reserved, {nonce} is",
-        """
-        SELECT name AS account, before + 1 AS low, nonce - 1 AS high, nonce FROM (
-          SELECT a.name, r.nonce, coalesce(lag(r.nonce) OVER (ORDER BY r.nonce), a.first_nonce - 1) AS before
-            FROM nonce_reservation r JOIN account a USING (account_id) WHERE account_id = :account) numbered
-         WHERE nonce > before + 1
-        """,
+        f"""
+        SELECT a.account_id, before + 1 AS low, p.nonce - 1 AS high, p.nonce FROM (
+          SELECT nonce, lag(nonce) OVER (ORDER BY nonce) AS before FROM {PRESENT} present) p
+          JOIN account a ON a.account_id = :account
+         WHERE p.nonce > coalesce(before, a.first_nonce - 1) + 1
+        """,  # noqa: S608  (a constant)
+        Kind(
+            "G7",
+            "hole",
+            "account {account} has a hole below nonce {nonce}: the nonces before it are not reserved, and nothing above can ever be mined",
+            ("nonce_reservation account_id nonce",),
+        ),
     ),
     Check(
-        "G2",
-        "account {account} reserved nonce {nonce}, below its first nonce {first_nonce}",
-        """
-        SELECT a.name AS account, r.nonce, a.first_nonce FROM nonce_reservation r JOIN account a USING (account_id)
-         WHERE account_id = :account AND (a.first_nonce IS NULL OR r.nonce < a.first_nonce) ORDER BY r.nonce LIMIT 1
-        """,
+        f"""
+        SELECT a.account_id, min(p.nonce) AS nonce, a.first_nonce FROM {PRESENT} p JOIN account a ON a.account_id = :account
+         WHERE a.first_nonce IS NULL OR p.nonce < a.first_nonce GROUP BY a.account_id, a.first_nonce
+        """,  # noqa: S608  (a constant)
+        Kind(
+            "G7",
+            "below-first",
+            "account {account} reserved nonce {nonce}, below its first nonce {first_nonce}: the nonce was spent before this installation began",
+            ("nonce_reservation account_id nonce", "account account_id"),
+        ),
+    ),
+    Check(
+        f"""
+        SELECT a.account_id, p.nonce FROM {PRESENT} p JOIN account a ON a.account_id = :account
+         GROUP BY a.account_id, p.nonce HAVING count(*) > 1
+        """,  # noqa: S608  (a constant)
+        Kind(
+            "G7",
+            "nonce-twice",
+            "nonce {nonce} of account {account} is accounted for twice, reserved and acknowledged: a step waits for a nonce that was used elsewhere",
+            ("nonce_reservation account_id nonce",),
+        ),
     ),
 )
 NONCES = (
     Check(
-        "G2",
-        "nonce {nonce} of account {account_id} belongs to step {step} of {execution_id}, its history says: {told}",
         """
-        SELECT r.account_id, r.nonce, r.execution_id, r.step, array_agg(h.why ORDER BY h.history_id) AS told
-          FROM nonce_reservation r LEFT JOIN history h
-               ON h.kind = 'nonce' AND h.subject = r.account_id || '/' || r.nonce AND h.from_state IS NULL
-         WHERE r.account_id = :account AND {range r.nonce} GROUP BY r.account_id, r.nonce, r.execution_id, r.step, r.token
-        HAVING array_agg(h.why) <> ARRAY[r.execution_id || ' step ' || r.step]
-            OR array_agg(h.token) IS DISTINCT FROM ARRAY[r.token]
+        SELECT * FROM (
+          SELECT r.account_id, r.nonce, r.execution_id, r.step, r.once, i.once AS wanted,
+                 CASE WHEN i.account_id IS DISTINCT FROM r.account_id OR e.account_id IS DISTINCT FROM r.account_id THEN 'nonce-of-nobody'
+                      WHEN r.once IS DISTINCT FROM i.once THEN 'once-forgotten' END AS fault
+            FROM (SELECT * FROM nonce_reservation n WHERE n.account_id = :account AND {range n.nonce} OFFSET 0) r
+            LEFT JOIN LATERAL (SELECT account_id, once FROM intent i WHERE (i.execution_id, i.step) = (r.execution_id, r.step) OFFSET 0) i ON true
+            LEFT JOIN LATERAL (SELECT account_id FROM execution e WHERE e.execution_id = r.execution_id OFFSET 0) e ON true) judged
+         WHERE fault IS NOT NULL
         """,
+        Kind(
+            "G2",
+            "nonce-of-nobody",
+            "nonce {nonce} of account {account} is reserved for step {step} of {execution_id}, which is no intent of this account: nobody planned what it pays",
+            ("nonce_reservation account_id nonce",),
+        ),
+        Kind(
+            "G2b",
+            "once-forgotten",
+            "nonce {nonce} of account {account} carries once {once}, its intent says {wanted}: the name for what is paid guards nothing",
+            ("nonce_reservation account_id nonce", "intent execution_id step"),
+        ),
     ),
     Check(
-        "G2",
-        "nonce {nonce} of account {account_id} is {state}, its history ends with {told}",
         """
-        SELECT r.account_id, r.nonce, r.state, h.to_state AS told FROM nonce_reservation r LEFT JOIN LATERAL (
-          SELECT to_state FROM history WHERE kind = 'nonce' AND subject = r.account_id || '/' || r.nonce
-           ORDER BY history_id DESC LIMIT 1) h ON true
-         WHERE r.account_id = :account AND {range r.nonce} AND h.to_state IS NOT NULL AND h.to_state <> r.state
+        SELECT * FROM (
+          SELECT r.account_id, r.nonce, r.execution_id, r.step,
+                 CASE WHEN t.attempts = 0 THEN 'nonce-without-attempt'
+                      WHEN t.refused IS NOT NULL AND t.cancel IS NULL THEN 'refused-without-cancel'
+                      WHEN t.usable = 0 AND r.state = 'OPEN' AND a.state = 'open' AND a.attention IS NULL THEN 'dead-nonce' END AS fault
+            FROM (SELECT * FROM nonce_reservation n WHERE n.account_id = :account AND {range n.nonce} OFFSET 0) r
+            JOIN account a ON a.account_id = :account
+           CROSS JOIN LATERAL (
+             SELECT count(*) AS attempts, count(*) FILTER (WHERE t.status IN ('DRAFT', 'SIGNED', 'SENT', 'MINED', 'FINAL')) AS usable,
+                    max(t.seq) FILTER (WHERE t.status = 'REFUSED' AND t.kind <> 'CANCEL') AS refused,
+                    max(t.seq) FILTER (WHERE t.kind = 'CANCEL') AS cancel
+               FROM attempt t WHERE (t.account_id, t.nonce) = (r.account_id, r.nonce) OFFSET 0) t) judged
+         WHERE fault IS NOT NULL
         """,
-    ),
-    Check(
-        "G2",
-        "nonce {nonce} of account {account_id} points to step {step} of {execution_id}, which is no intent of this account",
-        """
-        SELECT r.account_id, r.nonce, r.execution_id, r.step FROM nonce_reservation r
-          LEFT JOIN intent i USING (execution_id, step) LEFT JOIN execution e USING (execution_id)
-         WHERE r.account_id = :account AND {range r.nonce}
-           AND (i.account_id IS DISTINCT FROM r.account_id OR e.account_id IS DISTINCT FROM r.account_id)
-        """,
-    ),
-    Check(
-        "G2b",
-        "nonce {nonce} of account {account_id} carries once {once}, its intent {wanted}",
-        """
-        SELECT r.account_id, r.nonce, r.execution_id, r.step, r.once, i.once AS wanted
-          FROM nonce_reservation r JOIN intent i USING (execution_id, step)
-         WHERE r.account_id = :account AND {range r.nonce} AND r.once IS DISTINCT FROM i.once
-        """,
-    ),
-    Check(
-        "G7",
-        "nonce {nonce} of account {account_id} is open, nothing of it can be sent, and nothing says why",
-        """
-        SELECT r.account_id, r.nonce, r.execution_id, r.step FROM nonce_reservation r JOIN account a USING (account_id)
-         WHERE r.account_id = :account AND {range r.nonce} AND r.state = 'OPEN' AND a.state = 'open' AND a.attention IS NULL
-           AND NOT EXISTS (SELECT 1 FROM attempt t WHERE (t.account_id, t.nonce) = (r.account_id, r.nonce)
-                              AND t.status IN ('DRAFT', 'SIGNED', 'SENT', 'MINED', 'FINAL'))
-        """,
+        Kind(
+            "G7",
+            "nonce-without-attempt",
+            "nonce {nonce} of account {account} is reserved for step {step} of {execution_id} and has no attempt: nothing will ever use it, and everything above waits",
+            ("nonce_reservation account_id nonce",),
+        ),
+        Kind(
+            "G7",
+            "refused-without-cancel",
+            "nonce {nonce} of account {account} was refused by the signer and has no cancel: nothing will ever use it, and everything above waits (P6)",
+            ("nonce_reservation account_id nonce",),
+        ),
+        Kind(
+            "G7",
+            "dead-nonce",
+            "nonce {nonce} of account {account} is open, nothing of it can be sent, and the account does not say why: everything above waits",
+            ("nonce_reservation account_id nonce",),
+        ),
     ),
 )
 EXECUTIONS = (
     Check(
-        "G1",
-        "step {step} of {execution_id} is also step {step} of {earlier}, which {why} (P4)",
-        """
-        SELECT i.execution_id, i.step, o.execution_id AS earlier,
-               CASE WHEN r.effect THEN 'took effect' ELSE 'is not over' END AS why
-          FROM intent i JOIN execution e USING (execution_id)
-          JOIN execution o ON o.strategy = e.strategy AND o.reissue_no < e.reissue_no AND (o.slot = e.slot OR o.trigger_key = e.trigger_key)
-          LEFT JOIN nonce_reservation r ON (r.execution_id, r.step) = (o.execution_id, i.step)
-         WHERE {range e.execution_id} AND e.reissue_no > 0 AND (r.effect OR r.state = 'OPEN' OR o.state IN ('PENDING', 'PLANNED', 'RUNNING'))
-        """,
-    ),
-    Check(
-        "G2b",
-        "step {step} of {execution_id} counts as paid by step {paid_step} of {paid_execution_id}, which {why}",
         """
         SELECT * FROM (
           SELECT p.execution_id, p.step, p.once, p.paid_execution_id, p.paid_step, p.paid_hash,
-                 CASE WHEN r.effect IS NOT TRUE THEN 'took no effect'
-                      WHEN r.once IS DISTINCT FROM p.once OR i.once IS DISTINCT FROM p.once THEN 'has another name for what is paid'
-                      WHEN a.hash IS DISTINCT FROM p.paid_hash THEN 'was paid by another transaction'
+                 CASE WHEN r.effect IS NOT TRUE THEN 'paid-without-effect'
+                      WHEN r.once IS DISTINCT FROM p.once OR i.once IS DISTINCT FROM p.once THEN 'paid-under-another-name'
+                      WHEN a.hash IS DISTINCT FROM p.paid_hash THEN 'paid-by-another-transaction'
                       WHEN EXISTS (SELECT 1 FROM nonce_reservation o WHERE (o.execution_id, o.step) = (p.execution_id, p.step))
-                      THEN 'did not keep this step from getting a nonce of its own' END AS why
+                      THEN 'paid-and-reserved' END AS fault
             FROM already_paid p LEFT JOIN nonce_reservation r ON (r.execution_id, r.step) = (p.paid_execution_id, p.paid_step)
             LEFT JOIN attempt a ON (a.account_id, a.nonce, a.seq) = (r.account_id, r.nonce, r.closed_seq)
             LEFT JOIN intent i ON (i.execution_id, i.step) = (p.execution_id, p.step)
-           WHERE {range p.execution_id}) judged WHERE why IS NOT NULL
+           WHERE {range p.execution_id}) judged WHERE fault IS NOT NULL
         """,
+        Kind(
+            "G2b",
+            "paid-without-effect",
+            "step {step} of {execution_id} counts as paid by step {paid_step} of {paid_execution_id}, which took no effect: {once} is not paid",
+            ("already_paid execution_id step", "nonce_reservation execution_id=paid_execution_id step=paid_step"),
+        ),
+        Kind(
+            "G2b",
+            "paid-under-another-name",
+            "step {step} of {execution_id} counts as paid by step {paid_step} of {paid_execution_id}, which does not carry the same name {once}: another thing was paid",
+            ("already_paid execution_id step", "nonce_reservation execution_id=paid_execution_id step=paid_step"),
+        ),
+        Kind(
+            "G2b",
+            "paid-by-another-transaction",
+            "step {step} of {execution_id} counts as paid in {paid_hash}, which is not the transaction that closed step {paid_step} of {paid_execution_id}",
+            ("already_paid execution_id step", "nonce_reservation execution_id=paid_execution_id step=paid_step"),
+        ),
+        Kind(
+            "G2b",
+            "paid-and-reserved",
+            "step {step} of {execution_id} counts as paid by step {paid_step} of {paid_execution_id} and owns a nonce all the same: {once} may be paid twice",
+            ("already_paid execution_id step", "nonce_reservation execution_id step"),
+        ),
     ),
 )

@@ -21,7 +21,7 @@ _PANELS = {
     "Set up": (starting.init, validating.validate, registering.migrate, registering.apply),
     "Run": (serving.run, serving.demo, serving.devnet, serving.doctor, serving.audit),
     "Read": (reading.status, reading.accounts, reading.executions, reading.show),
-    "Act": (planning.plan, acting.trigger, acting.pause, acting.resume, acting.halt, acting.reopen),
+    "Act": (planning.plan, acting.trigger, acting.pause, acting.resume, acting.halt, acting.reopen, acting.resolve),
 }
 _PASSED_ON: dict[str, Any] = {
     "context_settings": {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []},

@@ -1,13 +1,24 @@
-"""Commands that change what is done: trigger, pause and resume, halt and reopen. Each only writes rows."""
+"""Commands that change what is done: trigger, pause and resume, halt and reopen, resolve. Each only writes rows."""
 
+import re
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from executor.cli.output import say, working
-from executor.cli.session import DEFAULT_CONFIG, ConfigOption, WhyOption, configured, opened, reason, told, who
+from executor.cli.output import say, say_json, working
+from executor.cli.session import (
+    DEFAULT_CONFIG,
+    ConfigOption,
+    JsonOption,
+    WhyOption,
+    configured,
+    opened,
+    reason,
+    told,
+    who,
+)
 
 if TYPE_CHECKING:
     from executor.database import Database
@@ -121,12 +132,58 @@ def reopen(
         _wait(database, operations.ask_reopen(database, account, cause, who()), no_wait=no_wait)
 
 
-def _wait(database: "Database", asked: "Asked", *, no_wait: bool) -> None:
+def resolve(
+    execution_id: Annotated[str, typer.Argument(metavar="ID", show_default=False)],
+    why: WhyOption,
+    config: ConfigOption = DEFAULT_CONFIG,
+    paid: Annotated[
+        str | None, typer.Option("--paid", metavar="HASH", help="This transaction paid it: it ends and is never sent.")
+    ] = None,
+    not_paid: Annotated[
+        bool, typer.Option("--not-paid", help="Nothing paid it: it may run, under its own id.")
+    ] = False,
+    no_wait: NoWaitOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Decide about a PARKED execution: --paid HASH ends it, --not-paid lets it run or, if a nonce of it is spent, ends it.
+
+    It is a request: the worker that holds the account carries it out. A hash must be a successful transaction in a final block.
+    Look on the chain first: after --not-paid it is sent, and what was paid before is paid again.
+
+    Example: fenced resolve suppliers/2026-09-02T10:00Z --paid 0x12…ef --why "seen in the explorer"
+
+    Example: fenced resolve suppliers/2026-09-02T10:00Z --not-paid --why "no transfer to the payees that day"
+    """
+    loaded, cause = configured(config), told(why)
+    from executor import operations
+
+    paid_hash = _paid_hash(paid, not_paid=not_paid)
+    with opened(loaded) as database:
+        asked = operations.ask_resolve(database, execution_id, paid_hash, cause, who())
+        _wait(database, asked, no_wait=no_wait, as_json=as_json)
+
+
+def _paid_hash(paid: str | None, *, not_paid: bool) -> bytes | None:
+    from executor.errors import ConfigError
+
+    if (paid is None) != not_paid:
+        raise ConfigError("say exactly one of --paid HASH and --not-paid.")
+    if paid is None:
+        return None
+    if re.fullmatch("0x[0-9a-fA-F]{64}", paid, re.ASCII) is None:
+        raise ConfigError("--paid takes a transaction hash, 0x and 64 hexadecimal digits.")
+    return bytes.fromhex(paid[2:])
+
+
+def _wait(database: "Database", asked: "Asked", *, no_wait: bool, as_json: bool = False) -> None:
     from executor.errors import NotFine, Unreachable
     from executor.operations import wait_for_answer
 
     if asked.request_id is None or no_wait:
-        say(asked.said)
+        if as_json:
+            say_json({"request": asked.request_id, "granted": None, "answer": None})
+        else:
+            say(asked.said)
         return
     with working(f"{asked.said}, waiting for the holder of the account"):
         answer = wait_for_answer(database, asked.request_id, WAIT_SECONDS)
@@ -137,7 +194,10 @@ def _wait(database: "Database", asked: "Asked", *, no_wait: bool) -> None:
         )
     if not answer.granted:
         raise NotFine(f"{asked.said} was refused: {answer.text.rstrip('.')}.")
-    say(f"{asked.said}: {answer.text}")
+    if as_json:
+        say_json({"request": asked.request_id, "granted": True, "answer": answer.text})
+    else:
+        say(f"{asked.said}: {answer.text}")
 
 
 def _content(name: str) -> bytes:

@@ -23,10 +23,23 @@ _TAKEN = (Verdict.ACCEPTED, Verdict.ALREADY_KNOWN)
 
 
 def run(turn: Turn, client: ChainClient, halted: bool) -> int:
-    """Hand over what is due of the contiguous prefix of signed nonces, in order; how many were handed over."""
+    """Hand over what is due; how many attempts were handed over."""
+    return hand_over(turn, client, select(turn, halted))
+
+
+def select(turn: Turn, halted: bool) -> list[Sendable]:
+    """What is due of the contiguous prefix of signed nonces, in order.
+
+    Ask before this tick writes bytes of its own: those of a COMMIT that warned are rows like others, and nobody may act on
+    them (P12).
+    """
     longest = max(_SOON_SECONDS, turn.rebroadcast_seconds)
     with turn.database.read() as tx:
-        due = attempts.select_sendable(tx, turn.account.account_id, _BATCH, halted, longest)
+        return list(attempts.select_sendable(tx, turn.account.account_id, _BATCH, halted, longest))
+
+
+def hand_over(turn: Turn, client: ChainClient, due: Sequence[Sendable]) -> int:
+    """Give these bytes to every endpoint and record what was said; how many attempts were handed over."""
     if not due:
         return 0
     for sendable in due:

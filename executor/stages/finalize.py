@@ -7,7 +7,7 @@ from chain.client import ChainClient
 from chain.types import BlockRef, ChainView
 from executor.crashpoints import CrashPoint
 from executor.database import Held
-from executor.store import accounts, attempts, executions, reservations
+from executor.store import accounts, attempts, executions, receipts, reservations
 from executor.turn import Turn
 
 log = logging.getLogger("fenced.finalize")
@@ -35,6 +35,13 @@ def run(turn: Turn, client: ChainClient, view: ChainView) -> dict[str, str]:
     turn.crash(CrashPoint.FINALIZE_SEEN)
     if found.contradicting:
         _tell(turn, found.contradicting, final)
+    unfounded = [
+        (c.nonce, c.seq)
+        for (c, _), is_denied in zip(candidates, found.denied, strict=True)
+        if is_denied and view.nonce_final is not None and view.nonce_final <= c.nonce
+    ]
+    if unfounded:
+        turn.record(lambda held: _unbelieve(held, unfounded))
     if not proved:
         return {}
 
@@ -47,6 +54,12 @@ def run(turn: Turn, client: ChainClient, view: ChainView) -> dict[str, str]:
     ended = turn.record(write)
     turn.crash(CrashPoint.FINALIZE_RECORDED)
     return ended
+
+
+def _unbelieve(held: Held, rows: list[tuple[int, int]]) -> None:
+    """A receipt that nobody affirms, of a nonce that is unused at the final block above it, was never true: send again."""
+    receipts.record_orphaned(held, rows)
+    attempts.record_orphaned(held, rows)
 
 
 def _tell(turn: Turn, contradicting: list[str], final: BlockRef) -> None:

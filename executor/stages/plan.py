@@ -12,7 +12,7 @@ from executor.crashpoints import CrashPoint
 from executor.database import Held, Refused
 from executor.plan_process import PlanPool, PlanRequest, PlanResult
 from executor.records import PendingExecution
-from executor.store import accounts, executions, plans
+from executor.store import accounts, executions, parking, plans
 from executor.strategy_values import NothingToDo, PlanFailed, Planned, PlanOutcome
 from executor.turn import Turn, record_in_halves
 
@@ -56,19 +56,23 @@ def run(turn: Turn, client: ChainClient, strategy: str, planner: Planner | None)
     Raises Unavailable when no endpoint tells the head; nothing was counted then.
     """
     with turn.database.read() as tx:
-        if accounts.get(tx, turn.account.account_id).state != "open":
+        account = accounts.get(tx, turn.account.account_id)
+        if account.state != "open" or account.is_rewound:
             return PlanReport(0, False)
         pending = executions.select_pending(tx, turn.account.account_id, strategy, _BATCH)
-    expired = [p for p in pending if p.expired]
-    known = (
-        [] if planner is None else [p for p in pending if not p.expired and p.revision == planner.definition.revision]
-    )
-    is_unplannable = len(known) + len(expired) < len(pending)
+    early = [p.execution_id for p in pending if p.due_before]
+    expired = [p for p in pending if p.expired and not p.due_before]
+    live = [p for p in pending if not p.expired and not p.due_before]
+    known = [] if planner is None else [p for p in live if p.revision == planner.definition.revision]
+    is_unplannable = len(known) < len(live)
+    if early:
+        # No misfire or overlap policy runs what was due before a reopening after a rewind: a lost row may have paid it.
+        turn.record(lambda held: parking.park(held, early))
     if expired:
         turn.record(lambda held: executions.end_unreserved(held, [_ending(p, "SKIPPED", _late(p)) for p in expired]))
         turn.crash(CrashPoint.PLAN_EXPIRED)
     if planner is None or not known:
-        return PlanReport(len(expired), is_unplannable)
+        return PlanReport(len(early) + len(expired), is_unplannable)
     head = client.view(turn.account.address).head
     turn.record(lambda held: executions.count_planning(held, [p.execution_id for p in known]))
     turn.crash(CrashPoint.PLAN_COUNTED)
@@ -81,7 +85,7 @@ def run(turn: Turn, client: ChainClient, strategy: str, planner: Planner | None)
         "plans looked at",
         extra={"account": turn.account.name, "executions": {p.execution_id: _word(r.outcome) for p, r in rows}},
     )
-    return PlanReport(len(expired) + len(rows), is_unplannable)
+    return PlanReport(len(early) + len(expired) + len(rows), is_unplannable)
 
 
 def _word(outcome: PlanOutcome) -> str:

@@ -4,15 +4,19 @@ It also seeds an account at first use, closes nonces that a stranger used (P5), 
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from chain.client import ChainClient
 from chain.errors import Inconsistent, WrongChain
 from chain.transaction import AccessList, intent_digest
 from chain.types import BlockRef, ChainView
+from executor import answering, reopening
+from executor.answering import Answer, Rewind
 from executor.crashpoints import CrashPoint
 from executor.database import Held
-from executor.records import Account
-from executor.store import accounts, attempts, executions, requests, reservations
+from executor.records import Account, Acknowledged
+from executor.reopening import Ahead
+from executor.store import accounts, attempts, executions, parking, requests, reservations
 from executor.store.requests import Request
 from executor.store.reservations import Unseen, Witness
 from executor.turn import Turn
@@ -24,6 +28,21 @@ _LOOK_BACK = 256
 """How far below the oldest open nonce journal and rows are compared: older ones are closed with their witness."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Rows:
+    """What the rows say, read after chain and journal.
+
+    What those know of our own doing was committed before, so that these rows have it, whoever did it meanwhile. Read first,
+    a holder overtaken in between would halt an account in good order.
+    """
+
+    account: Account
+    witness: Witness
+    bound: dict[int, tuple[str, int]]
+    acknowledged: set[int]
+    waiting: list[Request]
+
+
 def run(turn: Turn, client: ChainClient, signer: Signer) -> str | None:
     """Compare everything; None when it agrees, else the reason why the account was halted or waits.
 
@@ -33,84 +52,144 @@ def run(turn: Turn, client: ChainClient, signer: Signer) -> str | None:
     """
     signer.raise_fence(turn.fence)
     turn.crash(CrashPoint.RECONCILE_FENCED)
-    account = turn.account
     try:
         genesis = client.check_identity()
     except (WrongChain, Inconsistent) as error:
         return _stop(turn, str(error))
-    with turn.database.read() as tx:
-        witness = reservations.witness(tx, account.account_id)
-        since = max(
-            0, (witness.oldest_open if witness.oldest_open is not None else (witness.highest or 0)) - _LOOK_BACK
-        )
-        bound = reservations.bound_steps(tx, account.account_id, since)
-        waiting = requests.select_waiting(tx, account.account_id)
-        current = accounts.get(tx, account.account_id)
-    view = client.view(account.address)
-    entries = signer.journal(account.chain_id, account.address, since)
-    ground = _ground(current, genesis, client, view, witness, bound, entries)
+    since = _since(turn)
+    view = client.view(turn.account.address)
+    entries = signer.journal(turn.account.chain_id, turn.account.address, since)
     turn.crash(CrashPoint.RECONCILE_SEEN)
-    if ground is None and current.first_nonce is None and view.nonce_pending != view.nonce_latest:
-        return _wait(turn, _why_not_seeded(view))
+    rows = _read(turn, since)
+    account = rows.account
+    known = {*rows.bound, *rows.acknowledged}
+    ahead = reopening.ahead(view, account.first_nonce, rows.witness.highest, known, entries)
+    bent = _bent(account, genesis, client, view, rows, entries)
+    ground = bent if bent is not None else ahead.ground if ahead is not None else None
+    if ground is None and account.first_nonce is None and view.nonce_pending != view.nonce_latest:
+        return _wait(turn, rows, _why_not_seeded(view))
     if ground is not None:
         with turn.database.transaction() as tx:
             accounts.halt(tx, account.account_id, ground)
         turn.crash(CrashPoint.RECONCILE_HALTED)
-    else:
+    elif account.state != "halted":
         _close_foreign(turn, client, view, entries)
+    answers: list[Answer] = []
+    for request in rows.waiting:
+        opened = request.kind == "reopen" and any(answer.opens for answer in answers)
+        answers.append(
+            answering.refused(request, "a request before it has opened the account")
+            if opened
+            else _decide(turn, client, view, rows, bent, ahead, request)
+        )
+    opens = any(answer.opens for answer in answers)
 
     def write(held: Held) -> None:
-        if ground is None:
+        if ground is None or opens:
             accounts.record_reconciled(held, genesis, view.nonce_latest)
             accounts.note_attention(held.tx, account.account_id, None)
-        for request in waiting:
-            _carry_out(held, request, current, ground)
+        _record_answers(held, answers)
 
     turn.record(write)
     turn.crash(CrashPoint.RECONCILE_RECORDED)
-    return ground
+    return None if opens else ground
 
 
-def _carry_out(held: Held, request: Request, current: Account, ground: str | None) -> None:
-    """Answer one request of an operator: `ground` is what stands against opening the account."""
-    if request.kind == "resume" and request.strategy is not None:
-        done = requests.record_resumed(held, request.strategy)
-        requests.answer(held, request.request_id, True, "resumed" if done else "it was not paused")
-    elif ground is None:
-        accounts.record_opened(held)
-        parked = (
-            executions.park_after_reopening(held, request.why)
-            if held.account_state == "halted" and current.is_rewound
-            else 0
+def _since(turn: Turn) -> int:
+    """The nonce from which on journal and rows are compared."""
+    with turn.database.read() as tx:
+        witness = reservations.witness(tx, turn.account.account_id)
+    newest = witness.oldest_open if witness.oldest_open is not None else (witness.highest or 0)
+    return max(0, newest - _LOOK_BACK)
+
+
+def _read(turn: Turn, since: int) -> _Rows:
+    account_id = turn.account.account_id
+    with turn.database.read() as tx:
+        return _Rows(
+            accounts.get(tx, account_id),
+            reservations.witness(tx, account_id),
+            reservations.bound_steps(tx, account_id, since),
+            reservations.acknowledged(tx, account_id, since),
+            requests.select_waiting(tx, account_id),
         )
-        told = f"open again, {parked} executions parked" if parked else "open again"
-        requests.answer(held, request.request_id, True, told)
-    else:
-        requests.answer(held, request.request_id, False, ground)
 
 
-def _ground(
+def _decide(
+    turn: Turn,
+    client: ChainClient,
+    view: ChainView,
+    rows: _Rows,
+    bent: str | None,
+    ahead: Ahead | None,
+    request: Request,
+) -> Answer:
+    """The answer to one request of an operator. `bent` stands against opening the account, `ahead` makes it a rewind."""
+    if bent is not None:
+        return _against(request, rows.account, bent)
+    if request.outlived:
+        return answering.stale(request)
+    if request.kind == "resume":
+        return answering.resume(request, rows.account)
+    if request.kind == "resolve" and request.execution_id is not None:
+        if ahead is not None:
+            return answering.closed(request, rows.account)
+        with turn.database.read() as tx:
+            parked = parking.select(tx, rows.account.account_id, request.execution_id)
+        unproved = None if request.paid_hash is None else reopening.unproved(client, view, request.paid_hash)
+        return answering.resolve(request, rows.account, parked, unproved)
+    if ahead is None and not rows.account.is_rewound:
+        return answering.reopen(request)
+    following = reopening.frontier(view, rows.account.first_nonce, rows.witness.highest)
+    obstacle = reopening.obstacle(view, following, ahead)
+    if obstacle is not None:
+        return answering.refused(request, f"{ahead.ground}; {obstacle}" if ahead else obstacle)
+    return answering.reopen_rewound(request, _rewind(turn, client, view, ahead))
+
+
+def _against(request: Request, account: Account, bent: str) -> Answer:
+    """The answer while `bent` stands against opening the account; to some it makes no difference."""
+    if request.outlived:
+        return answering.stale(request)
+    if request.kind == "resume":
+        return answering.resume(request, account)
+    return answering.closed(request, account) if request.kind == "resolve" else answering.refused(request, bent)
+
+
+def _rewind(turn: Turn, client: ChainClient, view: ChainView, ahead: Ahead | None) -> Rewind:
+    with turn.database.read() as tx:
+        until = parking.now(tx)
+        schedules = parking.schedules(tx, turn.account.account_id)
+    slots, longer = reopening.slots_due(schedules, until)
+    used = [] if ahead is None else reopening.above(client, turn.account.address, view, ahead)
+    acknowledged = [Acknowledged(*row, turn.finality_rule, turn.endpoints) for row in used]
+    return Rewind(acknowledged, slots, longer, until)
+
+
+def _bent(
     account: Account,
     genesis: bytes,
     client: ChainClient,
     view: ChainView,
-    witness: Witness,
-    bound: dict[int, tuple[str, int]],
+    rows: _Rows,
     entries: Sequence[JournalEntry],
 ) -> str | None:
-    """The first ground of P15 that holds, as one sentence. A latest nonce that went back is an ordinary reorg and none of them."""
+    """The first ground of P15 that no reopening can heal, as one sentence. A latest nonce that went back is an ordinary reorg and none of them."""
     if account.genesis_hash is not None and account.genesis_hash != genesis:
         return f"the endpoint's genesis block 0x{genesis.hex()} is not the one this account began on, 0x{account.genesis_hash.hex()}"
     if client.code(account.address):
         return "there is code at the account's address (EIP-7702): its nonce no longer moves by its key alone"
-    stray = next((e for e in entries if bound.get(e.nonce) != (e.execution_id, e.step)), None)
+    stray = next(
+        (e for e in entries if rows.bound.get(e.nonce, (e.execution_id, e.step)) != (e.execution_id, e.step)), None
+    )
     if stray is not None:
-        return f"the signer's journal binds nonce {stray.nonce} to step {stray.step} of {stray.execution_id}, the rows do not: restored or copied"
+        return (
+            f"the signer's journal binds nonce {stray.nonce} to step {stray.step} of {stray.execution_id}, the rows bind it to another: "
+            "restored or copied"
+        )
     if account.first_nonce is None:
         return None
-    following = witness.highest + 1 if witness.highest is not None else account.first_nonce
-    if view.nonce_latest > following:
-        return f"the chain counts nonce {view.nonce_latest}, the rows reach {following - 1}: the key was used elsewhere or rows are lost"
+    witness = rows.witness
     if view.final is not None and view.nonce_final is not None and view.final.number >= (witness.witness_number or 0):
         settled = account.first_nonce + witness.closed
         if view.nonce_final < settled:
@@ -124,7 +203,7 @@ def _ground(
 
 def _close_foreign(turn: Turn, client: ChainClient, view: ChainView, entries: Sequence[JournalEntry]) -> None:
     """Close nonces the chain has passed for good without any of our transactions (P5)."""
-    if view.final is None or view.nonce_final is None or turn.account.state == "halted":
+    if view.final is None or view.nonce_final is None:
         return
     with turn.database.read() as tx:
         unseen = reservations.select_unseen(tx, turn.account.account_id, view.nonce_final)
@@ -177,23 +256,25 @@ def _why_not_seeded(view: ChainView) -> str:
 
 def _stop(turn: Turn, why: str) -> str:
     """Another chain behind an endpoint halts the account (P15) and stands against opening it."""
-    account_id = turn.account.account_id
     with turn.database.transaction() as tx:
-        accounts.halt(tx, account_id, why)
-    with turn.database.read() as tx:
-        waiting = requests.select_waiting(tx, account_id)
-        current = accounts.get(tx, account_id)
-
-    def write(held: Held) -> None:
-        for request in waiting:
-            _carry_out(held, request, current, why)
-
-    if waiting:
-        turn.record(write)
+        accounts.halt(tx, turn.account.account_id, why)
+    rows = _read(turn, 0)
+    answers = [_against(request, rows.account, why) for request in rows.waiting]
+    if answers:
+        turn.record(lambda held: _record_answers(held, answers))
     return why
 
 
-def _wait(turn: Turn, why: str) -> str:
+def _record_answers(held: Held, answers: Sequence[Answer]) -> None:
+    for answer in answers:
+        answer.record(held)
+
+
+def _wait(turn: Turn, rows: _Rows, why: str) -> str:
+    """Nothing is concluded yet; who asked for a reopening is told."""
     with turn.database.transaction() as tx:
         accounts.note_attention(tx, turn.account.account_id, why)
+    refused = [answering.refused(request, why) for request in rows.waiting if request.kind == "reopen"]
+    if refused:
+        turn.record(lambda held: _record_answers(held, refused))
     return why

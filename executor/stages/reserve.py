@@ -117,7 +117,7 @@ def _candidates(
         intents = list(group)
         head = intents[0]
         if head.expired and head.execution_state == "PLANNED":
-            why = "start deadline passed" + (f" while waiting for {head.reason}" if head.reason else "")
+            why = "start deadline passed while " + (f"waiting for {head.reason}" if head.reason else "it was planned")
             choice.end.append({"execution_id": execution_id, "state": "SKIPPED", "reason": why})
             continue
         paid = [(execution_id, i.step, spent[i.once]) for i in intents if i.once in spent and spent[i.once].effect]

@@ -11,7 +11,8 @@ from executor.records import Draft, Sendable, Watched, access_list_from
 _DRAFTS = text("""
 SELECT a.nonce, a.seq, a.kind, r.transaction_type, r.execution_id, r.step, r.intent_digest, i.recipient, i.creates, i.value, i.data, nullif(i.access_list, '[]'::jsonb) AS access_list,
        a.gas, a.max_fee, a.tip, s.max_fee AS signed_max_fee, s.tip AS signed_tip
-  FROM (SELECT * FROM attempt WHERE account_id = :account AND status = 'DRAFT' AND (NOT :cancels_only OR kind = 'CANCEL') ORDER BY nonce LIMIT :most) a
+  FROM (SELECT * FROM attempt WHERE account_id = :account AND status = 'DRAFT' AND (NOT :cancels_only OR kind = 'CANCEL')
+           AND NOT (SELECT is_moved(b.timeline, b.system_identifier) FROM account b WHERE b.account_id = :account) ORDER BY nonce LIMIT :most) a
  CROSS JOIN LATERAL (SELECT * FROM nonce_reservation n WHERE (n.account_id, n.nonce) = (a.account_id, a.nonce) AND n.state = 'OPEN' OFFSET 0) r
  CROSS JOIN LATERAL (SELECT * FROM intent w WHERE (w.execution_id, w.step) = (r.execution_id, r.step) OFFSET 0) i
   LEFT JOIN LATERAL (SELECT max(x.max_fee) AS max_fee, max(x.tip) AS tip FROM attempt x
@@ -38,6 +39,7 @@ _SENDABLE = text("""
 SELECT a.nonce, a.seq, a.status, a.raw, a.hash, a.kind, r.execution_id
   FROM attempt a CROSS JOIN LATERAL (SELECT execution_id, state FROM nonce_reservation n WHERE (n.account_id, n.nonce) = (a.account_id, a.nonce) OFFSET 0) r
  WHERE a.account_id = :account AND a.status IN ('SIGNED', 'SENT') AND (a.status = 'SIGNED' OR a.resend_at NOT BETWEEN (SELECT clock_timestamp()) AND (SELECT clock_timestamp()) + make_interval(secs => :longest)) AND r.state = 'OPEN'
+   AND (a.status = 'SENT' OR NOT (SELECT is_moved(b.timeline, b.system_identifier) FROM account b WHERE b.account_id = :account))
    AND NOT EXISTS (SELECT 1 FROM attempt n WHERE (n.account_id, n.nonce) = (a.account_id, a.nonce)
                       AND (n.status = 'MINED' OR (n.seq > a.seq AND n.status IN ('SIGNED', 'SENT'))))
    AND a.nonce < coalesce((SELECT min(d.nonce) FROM attempt d WHERE d.account_id = :account AND d.status = 'DRAFT'
@@ -93,7 +95,7 @@ UPDATE attempt a SET status = 'SUPERSEDED' WHERE a.account_id = :account AND a.n
 
 
 def select_drafts(tx: Tx, account_id: int, most: int, cancels_only: bool) -> list[Draft]:
-    """Drafts to sign, in nonce order; only cancels while the account is halted (P16)."""
+    """Drafts to sign, in nonce order; only cancels while the account is halted, none where the database moved (P16)."""
     rows = tx.execute(_DRAFTS, {"account": account_id, "most": most, "cancels_only": cancels_only})
     return [Draft(**{**row._asdict(), "access_list": access_list_from(row.access_list)}) for row in rows]
 
@@ -123,8 +125,8 @@ def record_refused(held: Held, rows: Sequence[tuple[int, int, str, int, int, int
 def select_sendable(tx: Tx, account_id: int, most: int, halted: bool, longest_seconds: float) -> list[Sendable]:
     """What is due to be handed over of the contiguous prefix of open nonces that have signed bytes, in order.
 
-    A halted account makes no first hand-over but of cancels (P16). What is due later than in `longest_seconds`, the longest
-    wait there is, was noted before the database's clock was set back, and is due now.
+    A halted account makes no first hand-over but of cancels (P16), one whose database moved none at all. What is due later
+    than in `longest_seconds`, the longest wait there is, was noted before the database's clock was set back, and is due now.
     """
     rows = tx.execute(_SENDABLE, {"account": account_id, "most": most, "longest": longest_seconds})
     return [

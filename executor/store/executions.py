@@ -45,17 +45,18 @@ SELECT EXISTS (
 # Where the database's clock was set back, a slot waits for its instant; what was triggered and what is tried again does not
 # wait for the length of the jump.
 _DUE = f"""
-state = 'PENDING' AND (slot IS NULL OR due_at <= (SELECT clock_timestamp()))
+e.state = 'PENDING' AND (slot IS NULL OR due_at <= (SELECT clock_timestamp()))
    AND (retry_at IS NULL OR retry_at NOT BETWEEN (SELECT clock_timestamp()) AND (SELECT clock_timestamp()) + interval '{LONGEST_RETRY_SECONDS} s')
 """
 _PENDING = text(f"""
-SELECT execution_id, strategy, slot, revision, input, planning_attempts, coalesce(expires_at <= (SELECT clock_timestamp()), false)
-  FROM execution
+SELECT execution_id, strategy, slot, revision, input, planning_attempts, coalesce(expires_at <= (SELECT clock_timestamp()), false),
+       coalesce(slot <= a.reopened_at AND resolution IS NULL, false) AS due_before
+  FROM execution e JOIN account a USING (account_id)
  WHERE account_id = :account AND strategy = :strategy AND {_DUE}
  ORDER BY due_at, execution_id LIMIT :most
 """)
 _TO_PLAN = text(f"""
-SELECT DISTINCT account_id, strategy FROM execution
+SELECT DISTINCT account_id, strategy FROM execution e
  WHERE account_id = ANY(:accounts) AND {_DUE}
 """)
 _COUNT = text("""
@@ -92,7 +93,7 @@ UPDATE execution SET state = 'RUNNING', reason = NULL WHERE account_id = :accoun
 # P2: the first line that fits is the end. Done: nothing open, and no further step will be reserved.
 _END_SETTLED = text("""
 WITH tally AS (
-  SELECT e.execution_id, e.steps, e.plan_order,
+  SELECT e.execution_id, e.steps, e.plan_order, e.stopped_at, e.reason AS stopped_why,
          (SELECT count(*) FROM already_paid p WHERE p.execution_id = e.execution_id) AS paid,
          count(r.nonce) AS reserved,
          count(*) FILTER (WHERE r.state = 'OPEN') AS open,
@@ -108,10 +109,11 @@ WITH tally AS (
    GROUP BY e.execution_id),
 done AS (SELECT *, CASE WHEN foreign_uses > 0 THEN 'PARKED' WHEN effective + paid = steps THEN 'SUCCEEDED' WHEN effective > 0 THEN 'PARTIAL'
                         WHEN reverted > 0 THEN 'REVERTED' ELSE 'CANCELLED' END AS ending
-           FROM tally WHERE open = 0 AND (reserved + paid = steps OR (plan_order <> 'together' AND dead > 0)))
-UPDATE execution e SET state = d.ending, steps_effective = d.effective, evidence = d.evidence,
+           FROM tally WHERE open = 0 AND (reserved + paid = steps OR (plan_order <> 'together' AND dead > 0) OR stopped_at IS NOT NULL))
+UPDATE execution e SET state = d.ending, steps_effective = d.effective, evidence = coalesce(d.evidence, e.evidence),
        reason = CASE d.ending WHEN 'PARKED' THEN 'a nonce of it was used by a transaction that is not ours'
-                              WHEN 'REVERTED' THEN 'the transaction reverted on chain' ELSE NULL END,
+                              WHEN 'REVERTED' THEN 'the transaction reverted on chain'
+                              WHEN 'SUCCEEDED' THEN NULL ELSE CASE WHEN d.stopped_at IS NOT NULL THEN d.stopped_why END END,
        ended_at = CASE WHEN d.ending <> 'PARKED' THEN clock_timestamp() END
   FROM done d WHERE e.execution_id = d.execution_id AND e.state = 'RUNNING' RETURNING e.execution_id, e.state
 """)
@@ -122,15 +124,6 @@ UPDATE execution e SET state = 'SKIPPED', ended_at = clock_timestamp(),
                   WHERE p.execution_id = e.execution_id ORDER BY p.step LIMIT 1)
  WHERE e.account_id = :account AND e.execution_id = ANY(:ids) AND e.state = 'PLANNED'
    AND (SELECT count(*) FROM already_paid p WHERE p.execution_id = e.execution_id) = e.steps
-""")
-_PARK = text("""
-UPDATE execution SET state = 'PARKED', reason = 'due before the account was reopened after a rewind: release it with fenced resolve',
-       evidence = jsonb_build_object('reopened', clock_timestamp(), 'why', CAST(:why AS text))
- WHERE account_id = :account AND state IN ('PENDING', 'PLANNED')
-""")
-_MARK_NOW = text("""
-UPDATE strategy SET high_water_mark = greatest(high_water_mark, clock_timestamp())
- WHERE account_id = :account AND (schedule IS NOT NULL OR every_seconds IS NOT NULL)
 """)
 
 
@@ -249,9 +242,3 @@ def end_settled(held: Held, execution_ids: Sequence[str]) -> dict[str, str]:
         return {}
     found = held.tx.execute(_END_SETTLED, {"account": held.account_id, "ids": list(execution_ids)})
     return {row.execution_id: row.state for row in found}
-
-
-def park_after_reopening(held: Held, why: str) -> int:
-    """PENDING and PLANNED → PARKED after a rewind, and the strategies' marks to now: nothing due before runs by itself (design §2)."""
-    held.tx.execute(_MARK_NOW, {"account": held.account_id})
-    return held.tx.execute(_PARK, {"account": held.account_id, "why": why}).rowcount

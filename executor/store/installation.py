@@ -7,10 +7,10 @@ from sqlalchemy import text
 from executor.database import Tx
 
 _FACTS = text("""
-SELECT i.service, i.system_identifier = c.system_identifier::text AS same_cluster, pg_is_in_recovery() AS in_recovery,
-       current_setting('fsync') AS fsync, current_setting('synchronous_commit') AS synchronous_commit,
-       current_setting('full_page_writes') AS full_page_writes, i.epoch_min, i.epoch_max
-  FROM installation i, pg_control_system() c
+SELECT service, pg_is_in_recovery() AS in_recovery, current_setting('fsync') AS fsync,
+       current_setting('synchronous_commit') AS synchronous_commit, current_setting('full_page_writes') AS full_page_writes,
+       epoch_min, epoch_max
+  FROM installation
 """)
 
 
@@ -19,7 +19,6 @@ class Installation:
     """The installation row beside what the server says of itself."""
 
     service: str | None
-    same_cluster: bool
     in_recovery: bool
     fsync: str
     synchronous_commit: str

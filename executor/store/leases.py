@@ -15,16 +15,20 @@ from sqlalchemy import text
 from executor.database import Rows, Tx
 from executor.records import Lease
 
+REWOUND_TOKENS = 1_000_000
+"""How far a token jumps over those that a rewound database may have forgotten: none of them comes back [B95]."""
 _FLOORS = Rows(account_id="int", floor="bigint", free_for="float8", unchanged="timestamptz")
+# An account whose row a stranger has locked is passed over: the foreign key of its new generation would wait for it, and
+# all the others with it [B97].
 _ACQUIRE = text(f"""
 WITH wanted AS (SELECT * FROM {_FLOORS.sql}),
 free AS (
-  SELECT l.account_id FROM lease l JOIN wanted w USING (account_id)
+  SELECT l.account_id FROM lease l JOIN account a USING (account_id) JOIN wanted w USING (account_id)
    WHERE (l.expires_at <= (SELECT clock_timestamp()) - make_interval(secs => w.free_for) OR l.renewed_at = w.unchanged)
-     AND (SELECT i.system_identifier = c.system_identifier::text FROM installation i, pg_control_system() c)
-   ORDER BY l.account_id LIMIT :most FOR UPDATE OF l SKIP LOCKED),
+   ORDER BY l.account_id LIMIT :most FOR UPDATE OF l SKIP LOCKED FOR KEY SHARE OF a SKIP LOCKED),
 taken AS (
-  UPDATE lease l SET token = 1 + greatest(l.token, a.fence, w.floor), lease_id = gen_random_uuid(), holder = :holder,
+  UPDATE lease l SET token = 1 + greatest(l.token, a.fence, w.floor)
+           + CASE WHEN is_moved(a.timeline, a.system_identifier) THEN {REWOUND_TOKENS} ELSE 0 END, lease_id = gen_random_uuid(), holder = :holder,
          acquired_at = clock_timestamp(), renewed_at = clock_timestamp(),
          expires_at = clock_timestamp() + make_interval(secs => :ttl)
     FROM free JOIN account a USING (account_id) JOIN wanted w USING (account_id)

@@ -19,11 +19,16 @@ _PAUSE = text("""
 UPDATE strategy SET paused_at = clock_timestamp(), paused_why = :why WHERE name = :name AND paused_at IS NULL
 """)
 _ASK = text("""
-INSERT INTO request (kind, account_id, strategy, why, who) VALUES (:kind, :account, :strategy, :why, :who) RETURNING request_id
+INSERT INTO request (kind, account_id, strategy, execution_id, paid_hash, why, who)
+VALUES (:kind, :account, :strategy, :execution, :paid, :why, :who) RETURNING request_id
 """)
 _WAITING = text("""
 SELECT request_id FROM request
- WHERE kind = :kind AND account_id = :account AND strategy IS NOT DISTINCT FROM :strategy AND answered_at IS NULL ORDER BY request_id LIMIT 1
+ WHERE kind = :kind AND account_id = :account AND strategy IS NOT DISTINCT FROM :strategy AND execution_id IS NOT DISTINCT FROM :execution
+   AND paid_hash IS NOT DISTINCT FROM :paid AND answered_at IS NULL AND NOT is_moved(timeline, system_identifier) ORDER BY request_id LIMIT 1
+""")
+_RESOLVABLE = text("""
+SELECT e.account_id, a.name, a.state, e.state FROM execution e JOIN account a USING (account_id) WHERE e.execution_id = :id
 """)
 _ANSWER = text("SELECT granted, answer FROM request WHERE request_id = :id AND answered_at IS NOT NULL")
 
@@ -43,6 +48,16 @@ class Triggerable:
     paused_why: str | None
     retired: bool
     now: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Resolvable:
+    """An execution as a resolution needs to know it."""
+
+    account_id: int
+    account: str
+    account_state: str
+    state: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +92,31 @@ def pause(tx: Tx, name: str, why: str) -> bool:
 
 def ask(tx: Tx, kind: str, account_id: int, strategy_name: str | None, why: str, who: str) -> int:
     """A request to the holder of the account, or the one that waits there already; its id."""
-    bound = {"kind": kind, "account": account_id, "strategy": strategy_name, "why": why, "who": who}
+    bound = {
+        "kind": kind,
+        "account": account_id,
+        "strategy": strategy_name,
+        "why": why,
+        "who": who,
+        "execution": None,
+        "paid": None,
+    }
+    return _ask(tx, bound)
+
+
+def resolvable(tx: Tx, execution_id: str) -> Resolvable | None:
+    """The execution of this id, if there is one."""
+    row = tx.execute(_RESOLVABLE, {"id": execution_id}).one_or_none()
+    return None if row is None else Resolvable(*row)
+
+
+def ask_resolve(tx: Tx, account_id: int, execution_id: str, paid_hash: bytes | None, why: str, who: str) -> int:
+    """A request to resolve a PARKED execution, or the same one that waits there already; its id."""
+    bound = {"kind": "resolve", "account": account_id, "strategy": None, "why": why, "who": who}
+    return _ask(tx, bound | {"execution": execution_id, "paid": paid_hash})
+
+
+def _ask(tx: Tx, bound: dict[str, Any]) -> int:
     waiting = tx.scalar(_WAITING, bound)
     return int(waiting if waiting is not None else tx.execute(_ASK, bound).scalar_one())
 

@@ -31,7 +31,7 @@ SELECT r.execution_id, r.step, :account, r.once, r.recipient, r.creates, r.value
 _READY = text("""
 SELECT e.execution_id, e.state, e.plan_order, e.steps, coalesce(e.expires_at <= (SELECT clock_timestamp()), false) AS expired, e.reason,
        i.step, i.once, i.recipient, i.creates, i.value, i.data, nullif(i.access_list, '[]'::jsonb) AS access_list, i.gas, i.digest
-  FROM (SELECT * FROM execution WHERE account_id = :account AND (state = 'PLANNED' OR (state = 'RUNNING' AND plan_order <> 'together'))
+  FROM (SELECT * FROM execution WHERE account_id = :account AND (state = 'PLANNED' OR (state = 'RUNNING' AND plan_order <> 'together' AND stopped_at IS NULL))
          ORDER BY due_at, execution_id LIMIT :most) e
   CROSS JOIN LATERAL (SELECT * FROM intent w WHERE w.execution_id = e.execution_id OFFSET 0) i
  WHERE NOT EXISTS (SELECT 1 FROM nonce_reservation r WHERE (r.execution_id, r.step) = (i.execution_id, i.step))

@@ -22,7 +22,7 @@ SELECT a.account_id, a.name, a.chain_id, a.address, a.max_in_flight,
 """)
 _NEW_ACCOUNT = text("""
 INSERT INTO account (name, chain_id, address, cancel_digest, timeline, max_in_flight)
-VALUES (:name, :chain_id, :address, :cancel_digest, current_timeline(), :max_in_flight) RETURNING account_id
+VALUES (:name, :chain_id, :address, :cancel_digest, (SELECT timeline FROM installation), :max_in_flight) RETURNING account_id
 """)
 _NEW_LEASE = text("INSERT INTO lease (account_id, lease_id) VALUES (:account, gen_random_uuid())")
 _IN_FLIGHT = text("UPDATE account SET max_in_flight = :most WHERE account_id = :account")

@@ -6,9 +6,10 @@ from sqlalchemy import text
 
 from executor.database import Held, Tx, expect
 
-_WAITING = text(
-    "SELECT request_id, kind, strategy, why, who FROM request WHERE account_id = :account AND answered_at IS NULL ORDER BY request_id"
-)
+_WAITING = text("""
+SELECT request_id, kind, strategy, execution_id, paid_hash, why, who, is_moved(timeline, system_identifier) AS outlived
+  FROM request WHERE account_id = :account AND answered_at IS NULL ORDER BY request_id
+""")
 _ANSWER = text("""
 UPDATE request SET answered_at = clock_timestamp(), granted = :granted, answer = :answer WHERE request_id = :id AND answered_at IS NULL
 """)
@@ -21,13 +22,16 @@ UPDATE strategy SET paused_at = NULL, paused_why = NULL,
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One wish that waits."""
+    """One wish that waits. `outlived`: it was recorded before the database was restored, promoted or copied."""
 
     request_id: int
     kind: str
     strategy: str | None
+    execution_id: str | None
+    paid_hash: bytes | None
     why: str
     who: str
+    outlived: bool
 
 
 def select_waiting(tx: Tx, account_id: int) -> list[Request]:

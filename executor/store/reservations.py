@@ -7,10 +7,13 @@ from sqlalchemy import text
 
 from chain.types import BlockRef
 from executor.database import Held, Rows, Tx, expect
-from executor.records import NewReservation, Spent
+from executor.records import Acknowledged, NewReservation, Spent
 
-_FRONTIER = text("""
-SELECT coalesce((SELECT max(nonce) + 1 FROM nonce_reservation WHERE account_id = :account), a.first_nonce) AS next_nonce,
+# Nonces acknowledged after a rewind count as present: no reservation takes one, none leaves a hole beside one.
+_HIGHEST = """greatest((SELECT max(nonce) FROM nonce_reservation WHERE account_id = :account),
+                 (SELECT max(nonce) FROM acknowledged_nonce WHERE account_id = :account))"""
+_FRONTIER = text(f"""
+SELECT coalesce({_HIGHEST} + 1, a.first_nonce) AS next_nonce,
        a.max_in_flight, a.state,
        count(r.nonce) FILTER (WHERE NOT EXISTS (SELECT 1 FROM attempt m WHERE (m.account_id, m.nonce) = (r.account_id, r.nonce) AND m.status = 'MINED')) AS in_flight,
        coalesce(sum((SELECT i.value FROM intent i WHERE (i.execution_id, i.step) = (r.execution_id, r.step))
@@ -19,8 +22,8 @@ SELECT coalesce((SELECT max(nonce) + 1 FROM nonce_reservation WHERE account_id =
   FROM account a LEFT JOIN nonce_reservation r ON r.account_id = a.account_id AND r.state = 'OPEN'
  WHERE a.account_id = :account GROUP BY a.account_id
 """)
-_NEXT = text("""
-SELECT coalesce((SELECT max(nonce) + 1 FROM nonce_reservation WHERE account_id = :account), first_nonce) FROM account WHERE account_id = :account
+_NEXT = text(f"""
+SELECT coalesce({_HIGHEST} + 1, first_nonce) FROM account WHERE account_id = :account
 """)
 _NEW = Rows(
     nonce="bigint",
@@ -69,15 +72,33 @@ SELECT r.nonce, r.intent_digest, array_agg(a.hash::bytea) FILTER (WHERE a.hash I
    AND NOT EXISTS (SELECT 1 FROM attempt m WHERE (m.account_id, m.nonce) = (r.account_id, r.nonce) AND m.status = 'MINED')
  GROUP BY r.account_id, r.nonce, r.intent_digest ORDER BY r.nonce
 """)
-_WITNESS = text("""
-SELECT coalesce((SELECT max(nonce) + 1 - a.first_nonce FROM nonce_reservation WHERE account_id = :account), 0)
+_ABOVE = Rows(
+    nonce="bigint",
+    hash="bytea",
+    execution_id="text",
+    step="int",
+    number="bigint",
+    block="bytea",
+    rule="text",
+    endpoints="text",
+)
+_ACKNOWLEDGE = text(f"""
+INSERT INTO acknowledged_nonce (account_id, nonce, hash, execution_id, step, witness_number, witness_hash, witness_rule, witness_endpoints, request_id, token)
+SELECT :account, r.nonce, r.hash, r.execution_id, r.step, r.number, r.block, r.rule, string_to_array(r.endpoints, ' '), :request, :token FROM {_ABOVE.sql}
+""")
+_ACKNOWLEDGED = text("SELECT nonce FROM acknowledged_nonce WHERE account_id = :account AND nonce >= :since")
+_WITNESS = text(f"""
+SELECT coalesce({_HIGHEST} + 1 - a.first_nonce, 0)
          - (SELECT count(*) FROM nonce_reservation WHERE account_id = :account AND state = 'OPEN') AS closed,
-       (SELECT max(nonce) FROM nonce_reservation WHERE account_id = :account) AS highest,
+       {_HIGHEST} AS highest,
        (SELECT min(nonce) FROM nonce_reservation WHERE account_id = :account AND state = 'OPEN') AS oldest_open,
        w.witness_number, w.witness_hash
   FROM account a LEFT JOIN LATERAL (
-    SELECT witness_number, witness_hash FROM nonce_reservation WHERE account_id = :account AND state = 'CLOSED'
-     ORDER BY witness_number DESC LIMIT 1) w ON true
+    (SELECT witness_number, witness_hash FROM nonce_reservation WHERE account_id = :account AND state = 'CLOSED'
+      ORDER BY witness_number DESC LIMIT 1)
+    UNION ALL
+    (SELECT witness_number, witness_hash FROM acknowledged_nonce WHERE account_id = :account ORDER BY nonce DESC LIMIT 1)
+    ORDER BY witness_number DESC LIMIT 1) w ON true
  WHERE a.account_id = :account
 """)
 
@@ -95,7 +116,7 @@ class Frontier:
 
 @dataclass(frozen=True, slots=True)
 class Witness:
-    """What reconcile compares with the chain (P14, P15)."""
+    """What reconcile compares with the chain (P14, P15). Acknowledged nonces count as closed."""
 
     closed: int
     highest: int | None
@@ -204,6 +225,31 @@ def bound_steps(tx: Tx, account_id: int, since: int) -> dict[int, tuple[str, int
     return {
         row.nonce: (row.execution_id, row.step) for row in tx.execute(_BOUND, {"account": account_id, "since": since})
     }
+
+
+def acknowledge(held: Held, rows: Sequence[Acknowledged], request_id: int) -> None:
+    """Record nonces that the chain used above the rows, by an operator's request to reopen; none is reserved ever after."""
+    if rows:
+        full = [
+            {
+                "nonce": r.nonce,
+                "hash": r.hash,
+                "execution_id": r.execution_id,
+                "step": r.step,
+                "number": r.final.number,
+                "block": r.final.hash,
+                "rule": r.rule,
+                "endpoints": " ".join(r.endpoints),
+            }
+            for r in rows
+        ]
+        bound = {**_ABOVE.bind(full), "account": held.account_id, "token": held.token, "request": request_id}
+        expect(held.tx.execute(_ACKNOWLEDGE, bound).rowcount, len(rows), "acknowledged nonces")
+
+
+def acknowledged(tx: Tx, account_id: int, since: int) -> set[int]:
+    """The nonces from `since` on that an operator acknowledged as used above the rows."""
+    return set(tx.execute(_ACKNOWLEDGED, {"account": account_id, "since": since}).scalars())
 
 
 def select_unseen(tx: Tx, account_id: int, below: int) -> list[Unseen]:

@@ -21,6 +21,11 @@ SELECT i.execution_id FROM intent i JOIN execution e USING (execution_id)
   LEFT JOIN nonce_reservation r ON (r.execution_id, r.step) = (i.execution_id, i.step)
  WHERE i.once = :once ORDER BY (r.nonce IS NOT NULL AND r.effect IS NOT FALSE) DESC, e.created_at DESC LIMIT 1
 """)
+_ACKNOWLEDGED = text("""
+SELECT a.name AS account, k.nonce, k.hash, k.execution_id, r.who, r.why FROM acknowledged_nonce k JOIN account a USING (account_id)
+  JOIN request r USING (request_id)
+ WHERE (a.name, k.nonce) = (CAST(:account AS text), CAST(:nonce AS bigint)) OR k.hash = CAST(:hash AS bytea) LIMIT 1
+""")
 _EXISTS = text("SELECT execution_id FROM execution WHERE execution_id = :id")
 _EXECUTION = text("""
 SELECT e.execution_id, e.strategy, a.name AS account, a.chain_id, a.address, a.state AS account_state, e.slot, e.trigger_key, e.reissue_no,
@@ -58,6 +63,18 @@ SELECT h.at, h.kind, h.subject, h.from_state, h.to_state, h.why, h.token, h.acto
          SELECT t.account_id || '/' || t.nonce || '/' || t.seq FROM nonce_reservation r JOIN attempt t USING (account_id, nonce) WHERE r.execution_id = :id))
  ORDER BY h.history_id
 """)
+
+
+@dataclass(frozen=True, slots=True)
+class Acknowledgement:
+    """A nonce that was used above the rows, as an operator acknowledged it; `execution_id` is what the signer's journal had bound it to."""
+
+    account: str
+    nonce: int
+    hash: bytes | None
+    execution_id: str | None
+    who: str
+    why: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,6 +205,14 @@ class Event:
 def by_id(tx: Tx, execution_id: str) -> str | None:
     """The execution of this id, if there is one."""
     return _one(tx.scalar(_EXISTS, {"id": execution_id}))
+
+
+def acknowledged(
+    tx: Tx, account: str | None, nonce: int | None, transaction_hash: bytes | None
+) -> Acknowledgement | None:
+    """What is known of a nonce or transaction that was acknowledged after a rewind."""
+    row = tx.execute(_ACKNOWLEDGED, {"account": account, "nonce": nonce, "hash": transaction_hash}).one_or_none()
+    return None if row is None else Acknowledgement(*row)
 
 
 def by_nonce(tx: Tx, account: str, nonce: int) -> str | None:

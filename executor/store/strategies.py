@@ -8,12 +8,15 @@ from sqlalchemy import text
 from executor.database import Tx, expect
 from executor.records import DueStrategy
 
+# A strategy whose account's row a stranger has locked is passed over: its executions' foreign key would wait, and all the
+# others with it [B97].
 _DUE = text("""
-SELECT name, account_id, schedule, every_seconds, timezone, misfire, overlap, start_deadline_seconds, revision, input,
-       high_water_mark, tzdata_version, CAST(:now AS timestamptz) AS now
-  FROM strategy
- WHERE next_due_at <= :now AND paused_at IS NULL AND retired_at IS NULL
- ORDER BY next_due_at LIMIT :most FOR NO KEY UPDATE SKIP LOCKED
+SELECT s.name, s.account_id, s.schedule, s.every_seconds, s.timezone, s.misfire, s.overlap, s.start_deadline_seconds, s.revision,
+       s.input, s.high_water_mark, s.tzdata_version, CAST(:now AS timestamptz) AS now
+  FROM strategy s JOIN account a USING (account_id)
+ WHERE s.next_due_at <= :now AND s.paused_at IS NULL AND s.retired_at IS NULL
+   AND NOT is_moved(a.timeline, a.system_identifier)
+ ORDER BY s.next_due_at LIMIT :most FOR NO KEY UPDATE OF s SKIP LOCKED FOR KEY SHARE OF a SKIP LOCKED
 """)
 _ADVANCE = text("""
 UPDATE strategy SET high_water_mark = :mark, next_due_at = :next, tzdata_version = :tzdata

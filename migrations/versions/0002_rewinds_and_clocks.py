@@ -7,4 +7,4 @@ down_revision = "0001"
 
 
 def upgrade() -> None:
-    run_sql(revision, ["rewind", "clock_guard"])
+    run_sql(revision, ["rewind", "acknowledged", "resolve", "clock_guard"])

@@ -40,14 +40,16 @@ def _lane(rows: Rows) -> Lane:
 
 @pytest.fixture(scope="session")
 def history_template(postgres_server: Server, database_template: str) -> str:
-    """The name of a database that holds histories.everything, to copy from, and a second account without rows."""
+    """The name of a database that holds histories.everything, orders and operated, to copy from."""
     name = "template_history"
     with closing(psycopg.connect(postgres_server.conninfo("postgres"), autocommit=True)) as connection:
         connection.execute(f"CREATE DATABASE {name} TEMPLATE {database_template}")
     with closing(psycopg.connect(plain(postgres_server.url(name)), autocommit=True)) as connection:
         rows = Rows(connection)
-        histories.everything(rows, _lane(rows))
-        rows.account("savings", address=b"\x01" * 20)
+        lane = _lane(rows)
+        histories.everything(rows, lane)
+        histories.orders(rows, lane)
+        histories.operated(rows)
     return name
 
 

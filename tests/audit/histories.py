@@ -81,6 +81,14 @@ def sign(
     data = raw(nonce, itself(lane) if kind == "CANCEL" else call, fees=fees, key=key, chain_id=lane.chain_id)
     lifecycle.sign(rows, lane, nonce, data, seq)
     lifecycle.send(rows, lane, nonce, seq)
+    with rows.held(lane):
+        rows.run(
+            "INSERT INTO broadcast (account_id, nonce, seq, endpoint, verdict, token) VALUES (%s, %s, %s, 'node', 'accepted', %s)",
+            lane.account_id,
+            nonce,
+            seq,
+            lane.token,
+        )
     journal(rows, lane, nonce, kind, fees, data)
     return data
 
@@ -191,6 +199,66 @@ def everything(rows: Rows, lane: Lane) -> None:
         sign(rows, lane, nonce, call)
     planned(rows, lane, [Call(value=10)])
     rows.pending(lane)
+
+
+def orders(rows: Rows, lane: Lane) -> None:
+    """After `everything`: two steps one after the other (nonces 9 and 10), a refused call whose cancel is out (11), and the
+    reissue of the cancelled one.
+    """
+    execution_id = rows.pending(lane)
+    rows.plan(lane, execution_id, [Call(value=11), Call(value=12)], order="final")
+    for step, value in enumerate((11, 12)):
+        with rows.held(lane):
+            nonce = rows.reserve_step(lane, execution_id, step)
+            rows.draft(lane, nonce, fees=FEES)
+            rows.run(
+                "UPDATE execution SET state = 'RUNNING' WHERE execution_id = %s AND state = 'PLANNED'", execution_id
+            )
+        sign(rows, lane, nonce, Call(value=value))
+        lifecycle.mine(rows, lane, nonce)
+        lifecycle.finalize(rows, lane, nonce)
+    lifecycle.change(rows, lane, execution_id, "SUCCEEDED")
+    (nonce,) = reserved(rows, lane, planned(rows, lane, [Call(value=13)]))
+    with rows.held(lane):
+        rows.run(
+            "UPDATE attempt SET status = 'REFUSED', reason = 'policy' WHERE (account_id, nonce) = (%s, %s)",
+            lane.account_id,
+            nonce,
+        )
+    sign(rows, lane, nonce, Call(value=13), seq=1, kind="CANCEL")
+    reissued = rows.value(
+        "INSERT INTO execution (execution_id, strategy, slot, reissue_no, account_id, revision, payload_digest, state, due_at)"
+        " SELECT execution_id || '/reissue/1', strategy, slot, 1, account_id, revision, payload_digest, 'PENDING', due_at FROM execution"
+        " JOIN nonce_reservation USING (execution_id, account_id) WHERE (account_id, nonce) = (%s, 5) RETURNING execution_id",
+        lane.account_id,
+    )
+    rows.plan(lane, reissued, [Call(value=6)])
+
+
+def operated(rows: Rows) -> Lane:
+    """A second account: a payment (nonce 40), a halt, an execution parked by the reopening, a strategy paused and resumed."""
+    lane = rows.account("savings", address=bytes.fromhex("70997970c51812dc3a010c7d01b50e0d17dc79c8"), first_nonce=40)
+    rows.strategy(lane, "saving")
+    execution_id = planned(rows, lane, [Call(recipient=b"\x09" * 20, value=20)], strategy="saving")
+    (nonce,) = reserved(rows, lane, execution_id)
+    sign(rows, lane, nonce, Call(recipient=b"\x09" * 20, value=20), key=KEYS[1])
+    lifecycle.mine(rows, lane, nonce)
+    lifecycle.finalize(rows, lane, nonce)
+    lifecycle.change(rows, lane, execution_id, "SUCCEEDED")
+    rows.run("UPDATE account SET state = 'halted', reason = 'restored' WHERE account_id = %s", lane.account_id)
+    lane = rows.take_over(lane)
+    parked = rows.pending(lane, "saving")
+    asked = "INSERT INTO request (kind, account_id, strategy, why, who) VALUES (%s, %s, %s, 'looked', 'ann') RETURNING request_id"
+    answer = "UPDATE request SET answered_at = clock_timestamp(), granted = true, answer = 'done' WHERE request_id = %s"
+    reopening = rows.value(asked, "reopen", lane.account_id, None)
+    lifecycle.change(rows, lane, parked, "PARKED")
+    with rows.held(lane):
+        rows.run("UPDATE account SET state = 'open', reason = NULL WHERE account_id = %s", lane.account_id)
+        rows.run(answer, reopening)
+    rows.run("UPDATE strategy SET paused_at = now(), paused_why = 'x' WHERE name = 'saving'")
+    rows.run("UPDATE strategy SET paused_at = NULL, paused_why = NULL WHERE name = 'saving'")
+    rows.run(answer, rows.value(asked, "resume", lane.account_id, "saving"))
+    return lane
 
 
 def mine_on(node: Devnet, rows: Rows, lane: Lane, nonce: int, data: bytes, seq: int = 0) -> Sighting:

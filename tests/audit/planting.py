@@ -1,9 +1,11 @@
 """Planting what the database would refuse: triggers and constraints are taken away first."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from eth_hash.auto import keccak
 
+from executor.audit import Violation
 from tests.store.rows import Rows
 
 _TABLES = (
@@ -14,12 +16,14 @@ _TABLES = (
 
 @dataclass(frozen=True, slots=True)
 class Plant:
-    """The promise that is broken, words of the sentence that must say so, what is dropped first, and the statements."""
+    """The rows that must be named (a table and some of a key), the statements, the statements, and the constraints taken away
+    first. `also` are kinds that cannot but be broken with it.
+    """
 
-    promise: str
-    words: str
+    rows: tuple[str, ...]
     statements: tuple[str, ...]
     drop: tuple[str, ...] = ()
+    also: tuple[str, ...] = ()
 
 
 def disarm(rows: Rows) -> None:
@@ -35,7 +39,18 @@ def plant(rows: Rows, what: Plant) -> None:
         table = rows.value("SELECT conrelid::regclass::text FROM pg_constraint WHERE conname = %s", name)
         rows.run(f"ALTER TABLE {table} DROP CONSTRAINT {name} CASCADE" if table else f"DROP INDEX {name}")
     for statement in what.statements:
-        assert rows.run(statement) > 0, statement
+        assert rows.run(statement) != 0, statement
+
+
+def names(violations: Sequence[Violation], row: str) -> bool:
+    """Whether one of the violations names this row: "table column=value …"."""
+    table, *key = row.split()
+    wanted = dict(one.split("=") for one in key)
+    return any(
+        named["table"] == table and all(str(named[column]) == value for column, value in wanted.items())
+        for violation in violations
+        for named in violation.rows
+    )
 
 
 def swap_bytes(rows: Rows, nonce: int, data: bytes, seq: int = 0) -> None:

@@ -9,6 +9,8 @@ import pytest
 from executor.audit import AuditReport, Violation, audit, reading, render
 from executor.errors import ConfigError, Unreachable
 from tests.audit import histories
+from tests.audit.planting import disarm
+from tests.audit.plants_payments import ACKNOWLEDGED
 from tests.store.rows import Call, Lane, Rows
 
 
@@ -25,10 +27,12 @@ def test_a_legal_history_is_clean_however_it_is_sliced(
     monkeypatch.setattr(reading, "SLICE", size)
     report = audit(history_url, None)
     assert report.violations == []
-    assert report.counts | {"transactions_decoded": 10} == report.counts
-    states = {"CANCELLED": 2, "FAILED": 1, "PARKED": 1, "PENDING": 1, "PLANNED": 1, "REVERTED": 1, "RUNNING": 2}
-    assert report.counts["executions_by_state"] == states | {"SKIPPED": 1, "SUCCEEDED": 4}
-    assert (report.counts["executions"], report.counts["reservations"], report.counts["holes"]) == (14, 9, 0)
+    assert report.counts | {"transactions_decoded": 14} == report.counts
+    states = {"CANCELLED": 2, "FAILED": 1, "PARKED": 2, "PENDING": 1, "PLANNED": 2, "REVERTED": 1, "RUNNING": 3}
+    assert report.counts["executions_by_state"] == states | {"SKIPPED": 1, "SUCCEEDED": 6}
+    assert (report.counts["executions"], report.counts["reservations"], report.counts["holes"]) == (19, 13, 0)
+    waits = {"chain": 3, "nonce": 2, "operator": 2, "plan": 1}
+    assert report.counts["executions_waiting_for"] == waits
 
 
 @pytest.mark.parametrize("size", [reading.SLICE, 1])
@@ -68,13 +72,18 @@ def test_the_report_is_json_and_says_what_it_did_not_check(old_rows: Rows, histo
 
 def test_a_violation_is_rendered_with_its_sentence() -> None:
     report = AuditReport(
-        {"executions": 1}, [Violation("G2", "step 0 owns 2 nonces", {})], ["look"], ["G4: tests"], 0.25
+        {"executions": 1},
+        [Violation("G2", "step-twice", "step 0 owns 2 nonces", [{"table": "nonce_reservation", "nonce": 7}], {})],
+        ["look"],
+        ["G4: tests"],
+        0.25,
     )
     assert render(report).splitlines() == [
         "executions  1",
         "notice: look",
         "not checked: G4: tests",
-        "VIOLATION of G2: step 0 owns 2 nonces",
+        "VIOLATION of G2 (step-twice): step 0 owns 2 nonces.",
+        "    rows: nonce_reservation (nonce 7)",
         "1 executions, 0 nonces, 0 attempts audited in 0.2 s: 1 violation",
     ]
     assert not report.clean
@@ -122,13 +131,16 @@ def test_the_judge_shares_nothing_with_what_it_judges() -> None:
     library = (
         "ast",
         "collections",
+        "concurrent",
         "contextlib",
         "dataclasses",
         "datetime",
         "decimal",
         "itertools",
         "json",
+        "multiprocessing",
         "re",
+        "sys",
         "time",
         "typing",
     )
@@ -137,3 +149,23 @@ def test_the_judge_shares_nothing_with_what_it_judges() -> None:
             names = [a.name for a in node.names] if isinstance(node, ast.Import) else []
             names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
             assert all(name.startswith(allowed) or name.partition(".")[0] in library for name in names), (source, names)
+
+
+def test_nonces_used_elsewhere_count_as_present(old_rows: Rows, history_url: str) -> None:
+    """Those that an operator's reopening acknowledged: neither a hole nor unknown to the journal."""
+    disarm(old_rows)
+    for statement in ACKNOWLEDGED:
+        old_rows.run(statement)
+    gone = "(SELECT execution_id FROM nonce_reservation WHERE nonce = 8)"
+    for table, column in (("broadcast", "nonce"), ("attempt", "nonce")):
+        old_rows.run(f"DELETE FROM {table} WHERE {column} = 8")
+    old_rows.run(
+        "INSERT INTO acknowledged_nonce SELECT 1, 8, execution_id, step, 1 FROM nonce_reservation WHERE nonce = 8"
+    )
+    old_rows.run(f"DELETE FROM history WHERE subject IN ('1/8', '1/8/0') OR subject = {gone}")
+    old_rows.run(f"DELETE FROM intent WHERE execution_id = {gone}")
+    old_rows.run(f"DELETE FROM execution WHERE execution_id = {gone}")
+    old_rows.run("DELETE FROM nonce_reservation WHERE nonce = 8")
+    report = audit(history_url, None)
+    assert report.violations == []
+    assert (report.counts["holes"], report.counts["nonces_used_elsewhere"]) == (0, 1)

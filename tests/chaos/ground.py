@@ -13,6 +13,7 @@ import psycopg
 
 from executor.errors import ExecutorError
 from tests.chaos.scenario import Scenario, Wanted, strategy_name
+from tests.support.devnet import NodeProcess
 from tests.support.postgres import plain_connection
 from tests.support.service import ETHER, Service, Wallet
 from tests.support.worker_process import WorkerProcess
@@ -36,12 +37,17 @@ if shape == "single":
     return call(0)
 return {{"ordered": in_order, "together": together}}[shape]([call(step) for step in range(3)])
 """
+_HOLDERS = "SELECT DISTINCT holder FROM lease WHERE expires_at > clock_timestamp()"
 _ENDS_ITSELF = {70: "trust ran out", 2: "refused to start"}
 """Exit codes that a supervisor answers with a new start: the watchdog's, and no database or node at start."""
 
 
 class ChaosService(Service):
-    """A Service whose own connections survive cut sessions and restarts of the server."""
+    """A Service whose own connections survive cut sessions and restarts of the server; its workers poll as in production."""
+
+    def __init__(self, directory: Path, node: NodeProcess, database_url: str, **settings: Any) -> None:
+        super().__init__(directory, node, database_url, **settings)
+        self._sections = [section.replace('tick = "50ms"', 'tick = "200ms"') for section in self._sections]
 
     def rows(self, sql: str, *parameters: object) -> list[dict[str, Any]]:
         """Rows of a statement; asked again on a new connection while the server is away."""
@@ -100,15 +106,16 @@ class Crew:
         self.members = [self.service.start_worker(f"worker-{place}") for place in range(self.size)]
 
     def pick(self, target: int, *, to_end: bool) -> int | None:
-        """The place a fault strikes: the drawn one, or the next that has a running worker."""
+        """The place a fault strikes: the drawn one, or the next with a running worker, of those that hold accounts if any do."""
         first = self.lasting if to_end else 0
-        places = range(first, self.size)
-        for step in range(len(places)):
-            place = places[(target + step) % len(places)]
-            member = self.members[place]
-            if place not in self.refill_at and member.exit_code is None and not member.is_frozen:
-                return place
-        return None
+        holders = {row["holder"] for row in self.service.rows(_HOLDERS)}
+        running = [place for place in range(first, self.size) if self._runs(place)]
+        places = [place for place in running if self.members[place].name in holders] or running
+        return places[target % len(places)] if places else None
+
+    def _runs(self, place: int) -> bool:
+        member = self.members[place]
+        return place not in self.refill_at and member.exit_code is None and not member.is_frozen
 
     def end(self, place: int, sign: signal.Signals, refill_after: float) -> None:
         """Send a signal that ends a worker; its place is filled again some seconds later."""
@@ -140,8 +147,9 @@ class Crew:
         return not self.refill_at and all(member.exit_code is None for member in self.members)
 
     def memory(self) -> dict[str, int]:
-        """Resident bytes of the workers that are never ended, by name."""
-        return {m.name: _resident(m.pid) for m in self.members[: self.lasting] if m.exit_code is None}
+        """Resident bytes of the workers that no fault ends, by name and process."""
+        lasting = [member for member in self.members[: self.lasting] if member.exit_code is None]
+        return {f"{member.name} ({member.pid})": _resident(member.pid) for member in lasting}
 
     def _note(self, member: WorkerProcess) -> None:
         code = member.exit_code

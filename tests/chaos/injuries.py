@@ -5,6 +5,7 @@ fault is never asked to: a scenario for anvil names only what anvil can do.
 """
 
 import signal
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -17,7 +18,8 @@ from tests.chaos.ground import ChaosService, Crew
 from tests.chaos.scenario import Fault, Scenario
 from tests.support.postgres import plain_connection
 
-Relief = Callable[[], None]
+Relief = Callable[[], object]
+_NODE_SECONDS = 20.0
 _READS = ["eth_get*", "eth_blockNumber", "eth_feeHistory", "eth_estimateGas", "eth_maxPriorityFeePerGas", "eth_chainId"]
 _METHODS = {"send": ["eth_sendRawTransaction"], "read": _READS, "receipt": ["eth_getTransactionReceipt"]}
 _ARGUMENTS: dict[str, Callable[[Random], object]] = {
@@ -105,7 +107,7 @@ class Injuries:
         connection.execute("BEGIN")
         connection.execute("SET LOCAL lock_timeout = '2s'")
         with suppress(psycopg.OperationalError):
-            connection.execute(f"SELECT FROM {table} WHERE account_id = %s FOR UPDATE", (account,))  # type: ignore[arg-type]  # two names of our own
+            connection.execute(f"SELECT FROM {table} WHERE account_id = %s FOR UPDATE", (account,))
         return connection.close
 
     def _database_restart(self, _: Fault, __: Random) -> None:
@@ -127,14 +129,14 @@ class Injuries:
         rule["seed"] = rng.randrange(1 << 32)
         if kind in _ARGUMENTS:
             rule["arg"] = _ARGUMENTS[kind](rng)
-        self._service.node.rpc("devnet_fault", rule)
-        return lambda: self._service.node.rpc("devnet_clearFaults", name) and None
+        self._order("devnet_fault", rule)
+        return lambda: self._order("devnet_clearFaults", name)
 
     def _evict(self, fault: Fault, rng: Random) -> None:
         if self._service.node.kind == "devnet":
-            self._service.node.rpc("devnet_evict", {"p": rng.choice([0.3, 1]), "seed": fault.seed})
+            self._order("devnet_evict", {"p": rng.choice([0.3, 1]), "seed": fault.seed})
         else:
-            self._service.node.rpc("anvil_dropAllTransactions")
+            self._order("anvil_dropAllTransactions")
 
     def _reorg(self, fault: Fault, rng: Random) -> None:
         depth = rng.randrange(1, self._scenario.depth)
@@ -142,21 +144,32 @@ class Injuries:
             if self._service.node.kind == "devnet":
                 keep = rng.choice(["none", "all"])
                 order = {"depth": depth, "keep": keep, "requeue": rng.choice([True, False])}
-                self._service.node.rpc("devnet_reorg", order)
+                self._order("devnet_reorg", order)
             else:
-                self._service.node.rpc("anvil_reorg", depth, [])
+                self._order("anvil_reorg", depth, [])
 
     def _lagging_nodes(self, _: Fault, rng: Random) -> Relief:
         lag = [0, *(rng.randrange(1, 4) for _ in range(2))]
         order = {"n": 3, "lag": lag, "route": rng.choice(["rr", "seeded"]), "pool": "shared"}
-        self._service.node.rpc("devnet_nodes", order)
-        return lambda: self._service.node.rpc("devnet_nodes", {"n": 0}) and None
+        self._order("devnet_nodes", order)
+        return lambda: self._order("devnet_nodes", {"n": 0})
 
     def _node_restart(self, _: Fault, rng: Random) -> None:
-        self._service.node.rpc("devnet_restart", {"losePool": True, "downtimeMs": rng.randrange(100, 1500)})
+        self._order("devnet_restart", {"losePool": True, "downtimeMs": rng.randrange(100, 1500)})
 
     def _fee_spike(self, _: Fault, rng: Random) -> None:
-        self._service.node.rpc("devnet_baseFee", {"spike": {"factor": 20, "blocks": rng.randrange(2, 6)}})
+        self._order("devnet_baseFee", {"spike": {"factor": 20, "blocks": rng.randrange(2, 6)}})
+
+    def _order(self, method: str, *arguments: object) -> object:
+        """Tell the node; told again while it restarts."""
+        deadline = time.monotonic() + _NODE_SECONDS
+        while True:
+            try:
+                return self._service.node.rpc(method, *arguments)
+            except OSError:
+                if time.monotonic() > deadline:
+                    raise
+                time.sleep(0.05)
 
     def _account(self, fault: Fault) -> int:
         ids = [row["account_id"] for row in self._service.rows("SELECT account_id FROM account ORDER BY 1")]

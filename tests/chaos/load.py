@@ -11,6 +11,7 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,12 @@ FIGURES = ROOT / ".cache" / "figures"
 _STEP_SECONDS = 0.02
 _SAMPLE_SECONDS = 1.0
 _LASTING = 2
+_START_SECONDS = 180.0
+_FEEDERS = 4
+"""Side by side, since one that waits for a locked row must not hold up the others."""
+_FED_SECONDS = 120.0
+_MEMORY_JUDGED_SECONDS = 120.0
+"""A shorter run sees only how a process fills its first caches."""
 _UNENDED = "SELECT count(*) FROM execution WHERE ended_at IS NULL"
 _STATES = "SELECT execution_id, strategy, slot, state, reason FROM execution"
 
@@ -57,26 +64,35 @@ def run(
     injuries = Injuries(service, crew, scenario, restart_database)
     at_work = Run(scenario, seed, service, crew, injuries, wallets, Counter(), [])
     crew.start()
-    service.wait(lambda: service.value("SELECT count(*) FROM account WHERE first_nonce IS NULL") == 0, "accounts begun")
+    begun = "SELECT count(*) FROM account WHERE first_nonce IS NULL"
+    service.wait(lambda: service.value(begun) == 0, "every account has begun", _START_SECONDS)
     requests = requests_of(scenario, seed)
-    feeding = threading.Thread(target=_feed, args=(service, requests, failed := []), daemon=True)
+    failed: list[str] = []
+    feeding = [
+        threading.Thread(target=_feed, args=(service, requests[n::_FEEDERS], failed), daemon=True)
+        for n in range(_FEEDERS)
+    ]
     at_work.begun = time.monotonic()
-    feeding.start()
+    for feeder in feeding:
+        feeder.start()
     _strike(at_work, faults_of(scenario, seed))
-    feeding.join(120)
+    for feeder in feeding:
+        feeder.join(_FED_SECONDS)
     fed = time.monotonic()
     drained = _drain(at_work)
     ended = time.monotonic()
     for worker in service.workers:
         worker.terminate()
     for worker in service.workers:
-        worker.wait_ended(60)
+        worker.wait_ended(120)
     found = _judge(at_work, requests, first_block)
     found += [f"a request could not be made: {error}" for error in failed]
-    if feeding.is_alive():
+    if any(feeder.is_alive() for feeder in feeding):
         found.append("requests could not be made in time")
     if not drained:
         found.append(f"not everything ended within {scenario.drain} s after the last fault\n{service.describe()}")
+    if scenario.seconds >= _MEMORY_JUDGED_SECONDS:
+        found += figures.grown(at_work.memory)
     told = figures.collect(service, injuries.kills, at_work.memory, scenario.lease)
     told |= {
         "seed": seed,
@@ -93,6 +109,14 @@ def run(
         "violations": found,
     }
     return told
+
+
+def judged(told: dict[str, Any], name: str) -> None:
+    """Print and keep the figures of a run, and fail if it shows anything that is not promised."""
+    print(f"figures of {name}: {told}")
+    save(name, told)
+    found = told["violations"]
+    assert found == [], f"FENCED_CHAOS_SEED={told['seed']} repeats the faults\n" + "\n".join(found[:30])
 
 
 def save(name: str, told: dict[str, Any]) -> Path:
@@ -116,7 +140,7 @@ def _feed(service: ChaosService, requests: list[Wanted], failed: list[str]) -> N
 def _strike(at_work: Run, faults: list[Fault]) -> None:
     """Begin and end the faults at their times, and look after the workers meanwhile."""
     order = itertools.count()
-    agenda: list[tuple[float, int, Callable[[], None]]] = []
+    agenda: list[tuple[float, int, Callable[[], object]]] = []
 
     def begin(fault: Fault) -> None:
         try:
@@ -129,7 +153,8 @@ def _strike(at_work: Run, faults: list[Fault]) -> None:
             heapq.heappush(agenda, (fault.at + fault.seconds, next(order), relief))
 
     for fault in faults:
-        heapq.heappush(agenda, (fault.at, next(order), lambda f=fault: begin(f)))
+        start: Callable[[], object] = partial(begin, fault)
+        heapq.heappush(agenda, (fault.at, next(order), start))
     sampled = 0.0
     while (now := time.monotonic() - at_work.begun) < at_work.scenario.seconds or agenda:
         while agenda and agenda[0][0] <= now:
@@ -159,7 +184,7 @@ def _drain(at_work: Run) -> bool:
 
     caught_up = turn(lambda: service.value(behind, quiet) == 0)
     for account in range(at_work.scenario.accounts):
-        service.patiently(lambda a=account: operations.pause(service.database, strategy_name(a), "the load is over"))
+        service.patiently(partial(operations.pause, service.database, strategy_name(account), "the load is over"))
     return turn(lambda: service.value(_UNENDED) == 0) and turn(crew.is_full) and caught_up
 
 

@@ -69,7 +69,7 @@ class Scenario:
     seconds: float
     groups: Mapping[str, Mapping[str, float]]
     gap: Mapping[str, float]
-    lease: int = 2
+    lease: int = 4
     every: int = 5
     depth: int = 4
     block_time: float = 0.5

@@ -4,6 +4,7 @@ from collections import Counter
 
 import pytest
 
+from tests.chaos import figures
 from tests.chaos.census import CANCEL, Census, judge
 from tests.chaos.scenario import DATABASE_FAULTS, DEVNET, WORKER_FAULTS, Scenario, faults_of, requests_of
 
@@ -51,3 +52,12 @@ def test_what_was_wanted_is_no_trouble() -> None:
     counted = Census(Counter({"a#0": 1, CANCEL: 1}), {"0xaa": [0, 1], "0xbb": []})
 
     assert judge(counted, ["a#0"], cancels=1) == []
+
+
+@pytest.mark.parametrize(("growth", "told"), [(0, 0), (3, 0), (12, 1)])
+def test_a_worker_that_grows_is_told_and_one_that_was_replaced_is_not_compared(growth: int, told: int) -> None:
+    size = 80 * 2**20
+    memory = [(float(at), {"w0 (7)": size + growth * 2**20 * at // 30, "w1 (8)": size}) for at in range(30)]
+    memory += [(30.0, {"w0 (7)": size + growth * 2**20, "w1 (9)": 2 * size})]
+
+    assert len(figures.grown(memory)) == told

@@ -2,10 +2,13 @@
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
+import psycopg
 import pytest
 
 from tests.cli.desk import Desk, furnished
+from tests.store.rows import Lane, Rows
 from tests.support.devnet import Devnet, start_devnet
 
 
@@ -34,3 +37,23 @@ def applied(desk: Desk) -> Desk:
 def devnet() -> Iterator[Devnet]:
     with start_devnet() as node:
         yield node
+
+
+@pytest.fixture
+def connection(desk: Desk) -> Iterator[psycopg.Connection[Any]]:
+    with psycopg.connect(desk.libpq, autocommit=True) as connection:
+        yield connection
+
+
+@pytest.fixture
+def rows(connection: psycopg.Connection[Any]) -> Rows:
+    return Rows(connection)
+
+
+@pytest.fixture
+def lane(desk: Desk, rows: Rows) -> Lane:
+    """The desk's account, held by a worker, with a strategy that paid once."""
+    lane = rows.account(first_nonce=7)
+    desk.fine("apply")
+    rows.run("UPDATE strategy SET revision = 'r1', high_water_mark = now() + interval '100 years'")
+    return lane

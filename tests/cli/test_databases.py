@@ -62,7 +62,7 @@ def test_the_doctor_looks_at_all_of_it(applied: Desk) -> None:
     run = applied.run("doctor", "--json")
     assert run.code == 3  # no endpoint answers
     verdicts = {check["name"]: check["verdict"] for check in run.json}
-    assert verdicts["service"] == verdicts["cluster"] == verdicts["timeline"] == verdicts["packages"] == "ok"
+    assert verdicts["service"] == verdicts["identity"] == verdicts["standbys"] == verdicts["packages"] == "ok"
     assert verdicts["chain devnet 127.0.0.1:9"] == "unknown"
     assert verdicts["workers"] == "warn"
     applied.write("treasury.key", "x", 0o640)

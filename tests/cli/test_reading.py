@@ -2,37 +2,12 @@
 
 import csv
 import io
-from collections.abc import Iterator
-from typing import Any
-
-import psycopg
-import pytest
 
 from tests.cli.desk import Desk
 from tests.store import lifecycle
 from tests.store.rows import PAYEE, Call, Lane, Rows, Sighting
 
 TOKEN_CALL = bytes.fromhex("a9059cbb") + PAYEE.rjust(32, b"\0") + (2_500_000).to_bytes(32, "big")
-
-
-@pytest.fixture
-def connection(desk: Desk) -> Iterator[psycopg.Connection[Any]]:
-    with psycopg.connect(desk.libpq, autocommit=True) as connection:
-        yield connection
-
-
-@pytest.fixture
-def rows(connection: psycopg.Connection[Any]) -> Rows:
-    return Rows(connection)
-
-
-@pytest.fixture
-def lane(desk: Desk, rows: Rows) -> Lane:
-    """The desk's account, held by a worker, with a strategy that paid once."""
-    lane = rows.account(first_nonce=7)
-    desk.fine("apply")
-    rows.run("UPDATE strategy SET revision = 'r1', high_water_mark = now() + interval '100 years'")
-    return lane
 
 
 def _paid(rows: Rows, lane: Lane) -> str:

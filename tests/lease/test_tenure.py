@@ -132,3 +132,64 @@ def test_two_workers_share_and_one_account_more_never_lies_idle(open_database: O
     assert sorted(ids) == sorted(account_ids)
     for holder in holders:
         holder.stop()
+
+
+def test_a_worker_that_comes_later_gets_its_share(open_database: Open, account_ids: list[int]) -> None:
+    holders = [tenure(open_database(f"w{i}"), account_ids, ttl=2.0, name=f"w{i}") for i in range(2)]
+    holders[0].start()
+    until(lambda: len(holders[0].held()) == 40, "the first has everything")
+    holders[1].start()
+
+    def is_even() -> bool:
+        holders[0].even_out(holders[0].held())
+        return [len(holder.held()) for holder in holders] == [20, 20]
+
+    until(is_even, "both have their share", 30.0)
+    holders[0].even_out(holders[0].held())
+    assert len(holders[0].held()) == 20
+    for holder in holders:
+        holder.stop()
+
+
+def test_nothing_that_is_under_way_is_given_back(open_database: Open, account_ids: list[int]) -> None:
+    holders = [tenure(open_database(f"w{i}"), account_ids, ttl=2.0, name=f"w{i}") for i in range(2)]
+    holders[0].start()
+    until(lambda: len(holders[0].held()) == 40, "the first has everything")
+    holders[1].start()
+    idle = holders[0].held()[:3]
+
+    def is_offered() -> bool:
+        holders[0].even_out(idle)
+        return len(holders[0].held()) == 37
+
+    until(is_offered, "what is idle is given back", 30.0)
+    assert not {lease.account_id for lease in holders[0].held()} & {lease.account_id for lease in idle}
+    for holder in holders:
+        holder.stop()
+
+
+def test_an_account_that_nobody_takes_is_offered_once(open_database: Open, account_ids: list[int]) -> None:
+    """The other worker serves other accounts: this one keeps what it has above the share, and it does not go to and fro."""
+    holder = tenure(open_database("w0"), account_ids[:2], ttl=2.0, name="w0")
+    other = tenure(open_database("w1"), account_ids[2:3], ttl=2.0, name="w1")
+    holder.start()
+    until(lambda: len(holder.held()) == 2, "the first has its two")
+    other.start()
+
+    def came_back() -> bool:
+        holder.even_out(holder.held())
+        return len(holder.held()) == 2 and max(lease.token for lease in holder.held()) == 2
+
+    until(came_back, "one was offered and came back", 30.0)
+    first = holder.held()
+    with open_database("judge").read() as tx:
+        renewed = "SELECT min(renewed_at - acquired_at) > interval '2 s' FROM lease WHERE holder = 'w0'"
+
+        def is_kept() -> bool:
+            holder.even_out([lease for lease in holder.held() if lease.token == 2])
+            return bool(tx.exec_driver_sql(renewed).scalar_one())
+
+        until(is_kept, "it is kept past its length", 30.0)
+    assert holder.held() == first
+    for one in (holder, other):
+        one.stop()

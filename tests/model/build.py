@@ -10,7 +10,7 @@ class Build:
     """The defaults are the law (P1–P27); numbers in comments are rows of the mutation table."""
 
     fences: frozenset[str] = ALL_FENCES  # 1–3
-    identity: str = "lease id"  # 4: "name", 5: "token"
+    identity: str = "lease id"  # 4: "name", 5: "token"; "unexpired" asks the clock instead
     state_guard: bool = True  # 6
     unique_step: bool = True  # 7
     unknown_commit: str = "drop the lease"  # 10: "again"
@@ -25,6 +25,9 @@ class Build:
     gone_is_success: bool = False  # 25
     foreign_when: str = "final"  # 26: "latest"
     reconciles_at_takeover: bool = True  # 27
+    reconciles_ever: bool = True
+    judges_drafts: bool = False
+    """Whether a nonce may be closed as foreign before its draft is signed: the signature is what would tell our bytes."""
     follows_chain: bool = False  # 28
     first_final_ends: bool = False  # 29
     reserves_together: bool = True  # 30
@@ -35,6 +38,7 @@ class Build:
     latest_back_halts: bool = False  # 35
     expiry_refuses: bool = False  # 36
     sends_any: bool = False  # 37
+    sends_prefix: bool = True  # False is the reading of the red team's model
     guard_refusal: str = "halt"  # 38: "cancel"; "ignore" is the reading before P6
     journal: bool = True
     journal_keys_step: bool = True  # 39

@@ -27,12 +27,14 @@ class Told:
 
 @dataclass(slots=True)
 class Result:
-    """What a search found. `traces` has the shortest way to the first of each kind of violation."""
+    """What a search found. `traces` has the shortest way to the first of each kind of violation; `ways`, where one step is
+    the violation, the shortest to each such step by its name."""
 
     states: int
     seconds: float
     is_complete: bool
     traces: dict[str, list[Told]] = field(default_factory=dict)
+    ways: dict[tuple[str, str], list[Told]] = field(default_factory=dict)
     names: set[str] = field(default_factory=set)
     stuck: int = 0
 
@@ -112,7 +114,9 @@ class Search:
                     self._note(result, kind, lambda there=there: self._trace(there))
             self._before[there].append(here)
             for kind in step.broken:
-                self._note(result, kind, lambda step=step: [*self._trace(here), self._told(step, here)])
+                if (kind, step.name) not in result.ways:
+                    way = result.ways[kind, step.name] = [*self._trace(here), self._told(step, here)]
+                    result.traces.setdefault(kind, way)
 
     def _add(self, state: State, how: tuple[int, Step | None, bool]) -> int:
         number = self._ids[state] = len(self._states)
@@ -156,7 +160,7 @@ class Search:
                     todo.append(before)
         result.stuck = len(self._states) - sum(reached)
         if result.stuck:
-            self._note(result, "stuck", lambda: self._trace(reached.index(0)))
+            self._note(result, "stuck", lambda: self._trace(reached.index(0) or reached.rindex(0)))
 
 
 def explore(b: Build, c: Scenario, *, until: frozenset[str] = frozenset(), limit: int = 10_000_000) -> Result:

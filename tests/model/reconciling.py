@@ -8,12 +8,14 @@ from tests.model.signing import raise_fence
 from tests.model.state import (
     BY_FOREIGN,
     CANCEL,
+    DRAFT,
     HAS_BYTES,
     MINED,
     OPEN,
     Row,
     State,
     Step,
+    newest,
     next_nonce,
 )
 
@@ -53,7 +55,11 @@ def after_takeover(b: Build, c: Scenario, s: State, w: int) -> Iterator[Step]:
         return
     idle = rules.move(raised, w, ())
     why = ground(b, s, evidence(b, s), s.rows)
-    yield Step(w, "reconcile.recorded", why or "agrees", rules.halt(idle) if why else idle)
+    yield _compared(w, why, idle)
+
+
+def _compared(w: int, why: str, to: State) -> Step:
+    return Step(w, "reconcile.halted", why, rules.halt(to)) if why else Step(w, "reconcile.recorded", "", to)
 
 
 def look(b: Build, c: Scenario, s: State, w: int) -> Iterator[Step]:
@@ -67,18 +73,19 @@ def conclude(b: Build, c: Scenario, s: State, w: int) -> Iterator[Step]:
     _, seen, rows = s.workers[w].at
     why = ground(b, s, seen, s.rows if b.evidence_first else rows)  # type: ignore[arg-type]  # what `look` put there
     to = rules.move(s, w, ()) if s.workers[w].lease == 1 else rules.drop(s, w)
-    yield Step(w, "reconcile.recorded", why or "agrees", rules.halt(to) if why else to)
+    yield _compared(w, why, to)
 
 
 def now_and_then(b: Build, c: Scenario, s: State, w: int) -> Iterator[Step]:
     """The periodic pass of a holder, where it finds something."""
-    if s.account.halted:
+    if s.account.halted or not b.reconciles_ever:
         return
     seen = evidence(b, s)
     if c.splits_reconcile:
         yield Step(w, "reconcile.fenced", "", rules.move(s, w, ("fenced", s.rows if not b.evidence_first else ())))
+        yield from _unseen(b, s, w)
     elif why := ground(b, s, seen, s.rows):
-        yield Step(w, "reconcile.recorded", why, rules.halt(s))
+        yield _compared(w, why, s)
     else:
         yield from _unseen(b, s, w)
 
@@ -90,21 +97,23 @@ def _unseen(b: Build, s: State, w: int) -> Iterator[Step]:
         if row.closed or row.nonce >= reach or not rules.is_worked(s, row):
             continue
         tx = s.chain[row.nonce][0]
+        if not b.judges_drafts and (a := newest(row)) >= 0 and row.attempts[a].status == DRAFT:
+            continue  # it is signed first
         watched = row.attempts if b.watches == "all" else row.attempts[-1:]
         own = {(a.payload, a.variant) for a in watched if a.status in HAS_BYTES}
         if (tx.payload, tx.variant) in own:
             continue
         foreign = Step(
             w,
-            "reconcile.seen",
+            "reconcile.foreign_seen",
             f"nonce {row.nonce} went to a stranger",
-            rules.move(s, w, ("foreign", row.nonce, row.owner)),
+            rules.move(s, w, ("foreign", row.nonce, row.owner, reach, s.deep)),
         )
         if b.foreign_evidence == "journal" and b.journal and any(tx in e.signed for e in s.journal):
             continue
         is_ours = tx.payload in (row.owner % 100, CANCEL)
         if is_ours and b.foreign_evidence != "hash":
-            yield Step(w, "reconcile.recorded", f"nonce {row.nonce}: our intent, unknown hash", rules.halt(s))
+            yield _compared(w, f"nonce {row.nonce}: our intent, unknown hash", s)
         yield foreign  # where the transaction cannot be found, only the journal could have known it
 
 
@@ -112,14 +121,19 @@ def record_foreign(b: Build, c: Scenario, s: State, w: int) -> Iterator[Step]:
     """Close a nonce that a stranger used: its execution is PARKED with the evidence."""
     passes, broken = rules.fenced(b, s, w, "outcome")
     if not passes:
-        yield Step(w, "reconcile.recorded", "refused by the fence", rules.drop(s, w))
+        yield Step(w, "reconcile.foreign_closed", "refused by the fence", rules.drop(s, w))
         return
-    _, nonce, owner = s.workers[w].at
+    _, nonce, owner, height, deep = s.workers[w].at
+    assert isinstance(nonce, int)
+    assert isinstance(owner, int)
+    assert isinstance(height, int)
+    assert isinstance(deep, int)
     idle = rules.move(s, w, ())
-    i = rules.row_of(s, nonce, owner)  # type: ignore[arg-type]  # what `_unseen` put there
+    i = rules.row_of(s, nonce, owner)
     if i < 0 or s.rows[i].closed or s.account.halted:
-        yield Step(w, "reconcile.recorded", "nothing to change", idle)
+        yield Step(w, "reconcile.foreign_closed", "nothing to change", idle)
         return
     e = s.rows[i].owner % 100 // 10
     after = rules.close(b, idle, i, -1, BY_FOREIGN, steps=c.executions[e], in_order=c.in_order)
-    yield Step(w, "reconcile.recorded", f"nonce {nonce} is closed as foreign", after, broken)
+    after = rules.witnessed(c, after, height, deep)
+    yield Step(w, "reconcile.foreign_closed", f"nonce {nonce}", after, broken)

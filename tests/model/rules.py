@@ -1,6 +1,6 @@
 """The rules that rows obey, whoever writes them: the fence, what may be reserved, how a nonce is closed and an execution ends."""
 
-from tests.model.build import Build
+from tests.model.build import Build, Scenario
 from tests.model.state import (
     ACKNOWLEDGED,
     BY_FOREIGN,
@@ -57,6 +57,8 @@ def fenced(b: Build, s: State, w: int, what: str) -> tuple[bool, tuple[str, ...]
     passes = mine == 1
     if b.expiry_refuses and s.account.expired:
         return False, ()
+    if b.identity == "unexpired":
+        passes = not s.account.expired
     if what not in b.fences or (b.identity == "name" and other == 1) or (b.identity == "token" and s.restored):
         passes = True
     return passes, ("G6",) if passes and mine != 1 else ()
@@ -138,6 +140,24 @@ def end_as(s: State, e: int, state: str) -> State:
     return set_execution(s, e, s.executions[e]._replace(state=state))
 
 
+def has_status(row: Row, a: int, status: str | None) -> bool:
+    """Whether attempt `a` is there, with this status if one is named."""
+    return a < len(row.attempts) and status in (None, row.attempts[a].status)
+
+
+def may_be_believed(row: Row, seen: int) -> bool:
+    """Whether attempt `seen` may become MINED; -1 is the news that none is."""
+    return seen < 0 or (seen < len(row.attempts) and row.attempts[seen].status in HAS_BYTES)
+
+
+def witnessed(c: Scenario, s: State, height: int, deep: int) -> State:
+    """Keep what proved a closing (P14): the final height that was seen, when the last reorg past finality was `deep`."""
+    if not (c.deep or c.splits_reconcile or height > s.final):
+        return s  # nothing ever compares it
+    is_changed = deep != s.deep and height > s.deep
+    return s._replace(account=s.account._replace(witness=height, is_changed=is_changed))
+
+
 def close(b: Build, s: State, i: int, a: int, closed: str, *, steps: int, in_order: bool) -> State:
     """Close a nonce by attempt `a` (-1: by a stranger's transaction), and end its execution where that was the last (P2)."""
     row = s.rows[i]
@@ -161,7 +181,7 @@ def end_settled(b: Build, s: State, e: int, steps: int, in_order: bool) -> State
     if "" in closed:
         return s
     owners = len({row.owner for row in rows})
-    if owners < steps and not (in_order and (closed[-1] != EFFECT or execution.cancel == 2)):
+    if owners < steps and not (in_order and (closed[-1] != EFFECT or (execution.cancel == 2 and b.cancel_stops_rest))):
         return s
     took_effect = closed.count(EFFECT)
     if BY_FOREIGN in closed:

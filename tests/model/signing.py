@@ -14,7 +14,6 @@ from tests.model.state import (
     SIGNED,
     Attempt,
     Bound,
-    Row,
     State,
     Step,
     Tx,
@@ -27,9 +26,11 @@ from tests.model.state import (
 def decide(b: Build, journal: tuple[Bound, ...], owner: int, tx: Tx) -> tuple[str, tuple[Bound, ...]]:
     """The rule of one nonce, one intent: "sign", "replay" or "guard", and the journal afterwards."""
     bound = next((entry for entry in journal if entry.nonce == tx.nonce), None)
-    if b.journal_keys_step and any(entry.owner == owner and entry.nonce != tx.nonce for entry in journal):
-        if not (b.guard_refusal == "cancel" and tx.payload == CANCEL and bound is None):
-            return "guard", journal
+    is_elsewhere = any(entry.owner == owner and entry.nonce != tx.nonce for entry in journal)
+    # Row 38 takes P7's word that a nonce never seen may be cancelled, whatever the step is bound to.
+    is_let = b.guard_refusal == "cancel" and tx.payload == CANCEL and bound is None
+    if b.journal_keys_step and is_elsewhere and not is_let:
+        return "guard", journal
     if bound is None:
         if tx.payload == CANCEL and not b.cancels_unseen:
             return "no slot", journal
@@ -66,9 +67,9 @@ def sign(b: Build, c: Scenario, s: State, w: int, owner: int, tx: Tx) -> list[tu
     if c.policy and is_new and tx.payload != CANCEL:
         found.append(("policy", raised, ()))
     if outcome in ("sign", "replay"):
-        broken = tx.payload != CANCEL and any(
-            old.nonce == tx.nonce and old.payload not in (CANCEL, tx.payload) for old in s.made
-        )
+        # What was signed before a rewind that took the journal along is remembered by nobody.
+        is_known = tx.payload != CANCEL and not (s.restored and c.shared_journal)
+        broken = is_known and any(old.nonce == tx.nonce and old.payload not in (CANCEL, tx.payload) for old in s.made)
         after = raised._replace(journal=journal, made=s.made | {tx})
         found.append(("signed", after, ("I3",) if broken else ()))
     else:
@@ -79,7 +80,8 @@ def sign(b: Build, c: Scenario, s: State, w: int, owner: int, tx: Tx) -> list[tu
 def ask(b: Build, c: Scenario, s: State, w: int, at: tuple[object, ...]) -> Iterator[Step]:
     """The call: journal committed, key touched, bytes kept and handed back."""
     _, nonce, owner, a, tx = at
-    assert isinstance(owner, int) and isinstance(tx, Tx)
+    assert isinstance(owner, int)
+    assert isinstance(tx, Tx)
     for outcome, after, broken in sign(b, c, s, w, owner, tx):
         if outcome == "stale":
             yield Step(w, "sign.signed", "the signer has seen a newer lease", rules.drop(s, w))
@@ -98,11 +100,15 @@ def ask(b: Build, c: Scenario, s: State, w: int, at: tuple[object, ...]) -> Iter
 def store(b: Build, c: Scenario, s: State, w: int) -> Iterator[Step]:
     """Record what the signer said."""
     _, owner, a, tx, outcome = s.workers[w].at
-    assert isinstance(owner, int) and isinstance(a, int) and isinstance(tx, Tx)
+    assert isinstance(owner, int)
+    assert isinstance(a, int)
+    assert isinstance(tx, Tx)
     idle = rules.move(s, w, ())
     if outcome == "guard" and b.guard_refusal != "cancel":
-        halted = rules.halt(idle) if b.guard_refusal == "halt" else idle
-        yield Step(w, "sign.stored", f"nonce {tx.nonce}: the journal refuses", halted)
+        if b.guard_refusal == "halt":
+            yield Step(w, "sign.halted", f"nonce {tx.nonce}: the journal refuses", rules.halt(idle))
+        else:
+            yield Step(w, "sign.stored", f"nonce {tx.nonce}: the journal refuses", idle)
         return
     if b.sends_from == "memory" and outcome == "signed" and len(s.chain) <= tx.nonce and tx not in s.pool:
         broken = () if rules.is_stored(s, tx) else ("I2",)

@@ -63,7 +63,7 @@ def _reserve(b: Build, c: Scenario, s: State, w: int) -> Iterator[Step]:
         if not owners:
             continue
         if len(s.chain) > following and not b.follows_chain:
-            yield Step(w, "reserve.prepared", f"halts before E{e}", rules.halt(s))
+            yield Step(w, "reserve.halted", f"before E{e}", rules.halt(s))
         else:
             yield Step(w, "reserve.prepared", f"E{e}", move(s, w, ("reserve", owners)))
 
@@ -92,7 +92,9 @@ def _broadcast(b: Build, c: Scenario, s: State, w: int) -> Iterator[Step]:
             continue
         signed = [a for a, attempt in enumerate(row.attempts) if attempt.status in HAS_BYTES]
         if not signed or not rules.is_worked(s, row):
-            return
+            if b.sends_prefix:
+                return
+            continue
         for a in signed if b.sends_any else signed[-1:]:
             attempt = row.attempts[a]
             tx = Tx(row.nonce, attempt.payload, attempt.variant)
@@ -243,7 +245,7 @@ def _record_seen(b: Build, c: Scenario, s: State, w: int) -> Iterator[Step]:
     assert isinstance(seen, int)
     idle = move(s, w, ())
     i = rules.row_of(s, nonce, owner)
-    if i < 0 or s.rows[i].closed or (seen >= 0 and s.rows[i].attempts[seen].status not in HAS_BYTES):
+    if i < 0 or s.rows[i].closed or not rules.may_be_believed(s.rows[i], seen):
         yield Step(w, "confirm.recorded", "nothing to change", idle)
         return
     row = s.rows[i]
@@ -268,17 +270,15 @@ def _record_final(b: Build, c: Scenario, s: State, w: int) -> Iterator[Step]:
     assert isinstance(height, int)
     idle = move(s, w, ())
     i = rules.row_of(s, nonce, owner)
-    if i < 0 or s.rows[i].closed or (s.rows[i].attempts[a].status != MINED and not b.gone_is_success):
+    if i < 0 or s.rows[i].closed or not rules.has_status(s.rows[i], a, None if b.gone_is_success else MINED):
         yield Step(w, name, "nothing to change", idle)
         return
     is_cancel = s.rows[i].attempts[a].payload == CANCEL and not b.gone_is_success
     closed = NO_EFFECT if is_cancel else EFFECT if succeeded else REVERT
     e = execution_of(owner)
     after = rules.close(b, idle, i, a, closed, steps=c.executions[e], in_order=c.in_order)
-    if c.deep or c.splits_reconcile:
-        is_changed = deep != s.deep and height > s.deep
-        after = after._replace(account=after.account._replace(witness=height, is_changed=is_changed))
-    yield Step(w, name, f"nonce {nonce}", after, broken)
+    assert isinstance(deep, int)
+    yield Step(w, name, f"nonce {nonce}", rules.witnessed(c, after, height, deep), broken)
 
 
 def _ask(b: Build, c: Scenario, s: State, w: int) -> Iterator[Step]:

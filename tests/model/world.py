@@ -14,6 +14,7 @@ from tests.model.state import (
     PENDING,
     SUCCEEDED,
     Account,
+    Execution,
     Row,
     Snapshot,
     State,
@@ -24,6 +25,25 @@ from tests.model.state import (
 )
 
 WORLD = -1
+EVENTS = {
+    "mined",
+    "evicted",
+    "final",
+    "reorg",
+    "reorg past finality",
+    "dies",
+    "the lease expires",
+    "the key is used elsewhere",
+    "an operator cancels",
+    "an operator reissues",
+    "parked on doubt",
+    "a backup is taken",
+    "the backup is restored",
+    "reopened",
+    "resolved as paid",
+    "resolved as not paid",
+}
+"""What is no step of a worker, and so no crash point."""
 
 
 def events(b: Build, c: Scenario, s: State) -> Iterator[Step]:
@@ -31,7 +51,7 @@ def events(b: Build, c: Scenario, s: State) -> Iterator[Step]:
     yield from _chain(c, s)
     if not c.threads:
         yield from _leases(b, c, s)
-    if c.foreign and not any(tx.payload == FOREIGN for tx in s.pool) and all(t.payload != FOREIGN for t, _ in s.chain):
+    if c.foreign and not s.outside:
         stranger = Tx(len(s.chain), FOREIGN, 0)
         yield Step(WORLD, "the key is used elsewhere", "", s._replace(pool=s.pool | {stranger}, outside=True))
     if c.cancel:
@@ -58,7 +78,10 @@ def _chain(c: Scenario, s: State) -> Iterator[Step]:
         pool = s.pool if c.deep else frozenset(tx for tx in s.pool if tx.nonce > s.final)
         yield Step(WORLD, "final", f"nonce {s.final}", s._replace(final=s.final + 1, pool=pool))
         if c.reorg:
-            yield Step(WORLD, "reorg", f"nonce {count - 1}", s._replace(chain=s.chain[:-1]))
+            back = s._replace(chain=s.chain[:-1])
+            if s.account.witness >= count:  # a witness that was not final
+                back = back._replace(account=s.account._replace(is_changed=True))
+            yield Step(WORLD, "reorg", f"nonce {count - 1}", back)
     if c.deep and s.deep < 0 and 0 < s.final == count:
         # One block deeper than what stands for good, so that everything above was taken back before.
         account = s.account._replace(is_changed=s.account.witness > count - 1)
@@ -137,7 +160,7 @@ def _operator(b: Build, c: Scenario, s: State) -> Iterator[Step]:
         if c.reissue and execution.reissue == 0 and rows:
             is_dead = all(row.closed not in (OPEN, EFFECT) for row in rows)
             if is_dead or b.parks_on_doubt:
-                again = execution._replace(state=PENDING, reissue=1)
+                again = Execution(PENDING, 0, 1)
                 yield Step(WORLD, "an operator reissues", f"E{e}", rules.set_execution(s, e, again))
         if c.reopen and not rows and not s.account.halted:
             yield from _resolve(b, c, s, e)

@@ -1,4 +1,4 @@
-"""Every crash point × {killed, frozen past its lease and thawed, asked to end, cut off} × plans of one step and of three (G6, G8).
+"""Every crash point × {killed, frozen past its lease and thawed, asked to end, cut off} × plans of one step and of three (G6, G8, [B88]).
 
 Two real workers, both armed, and each case in an installation of its own; the cases of a point run side by side. Whatever
 happened, each step took effect exactly once, the bytes were committed before they were sent, and the audit finds nothing.

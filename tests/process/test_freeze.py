@@ -1,4 +1,4 @@
-"""A worker frozen past its lease and thawed: whose token the rows have afterwards (G6). The matrix has every point."""
+"""A worker frozen past its lease and thawed: whose token the rows have afterwards (G6, [B86]). The matrix has every point."""
 
 import pytest
 

@@ -14,6 +14,7 @@ _VALUE = ETHER // 100
 
 
 def test_twenty_triggers_of_one_id_are_one_run(service: Service) -> None:
+    """[B10] [B83] Asked for twenty times in parallel: one reservation, one payload; then with another payload."""
     service.account()
     service.strategy("payout", 'return Call(ctx.input["to"], int(ctx.input["value"]))')
     service.register()

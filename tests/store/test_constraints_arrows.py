@@ -12,6 +12,8 @@ ARROWS = {
     "PLANNED": {"RUNNING", "SKIPPED", "FAILED", "CANCELLED", "PARKED"},
     "RUNNING": set(lifecycle.ENDS),
 }
+BY_RESOLUTION = {"PENDING", "PLANNED", "SKIPPED", "PARTIAL", "REVERTED", "CANCELLED"}
+"""Where PARKED may go, with a recorded resolution only (tests/store/test_constraints_rewind.py)."""
 ATTEMPT_STATES = ("DRAFT", "SIGNED", "SENT", "MINED", "FINAL", "SUPERSEDED", "REFUSED")
 ATTEMPT_ARROWS = {
     "DRAFT": {"SIGNED", "REFUSED", "SUPERSEDED"},
@@ -32,7 +34,8 @@ def test_an_execution_goes_along_its_arrows_only(rows: Rows, lane: Lane, before:
             found = rows.value("SELECT state FROM execution WHERE execution_id = %s", execution_id)
             assert found == after
         else:
-            with refused("execution_transition"):
+            resolved = before == "PARKED" and after in BY_RESOLUTION
+            with refused("execution_resolution" if resolved else "execution_transition"):
                 lifecycle.change(rows, lane, execution_id, after)
 
 

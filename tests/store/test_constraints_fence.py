@@ -28,6 +28,8 @@ WRITES = {
     " SELECT account_id, nonce, seq, 'node', 'accepted', {token} FROM attempt",
     "already paid": "INSERT INTO already_paid (execution_id, step, account_id, once, paid_execution_id, paid_step, paid_hash,"
     " token) SELECT execution_id, 1, account_id, 'o', execution_id, step, intent_digest, {token} FROM nonce_reservation",
+    "acknowledged nonce": "INSERT INTO acknowledged_nonce (account_id, nonce, witness_number, witness_hash, witness_rule,"
+    " witness_endpoints, request_id, token) SELECT account_id, 8, 1, sha256(''), 'depth 0', '{{node}}', 1, {token} FROM nonce_reservation",
 }
 INSERTING = [name for name, statement in WRITES.items() if statement.startswith("INSERT")]
 
@@ -40,6 +42,7 @@ def world(rows: Rows, lane: Lane) -> Lane:
     rows.reserve(lane, execution_id, [0])
     lifecycle.sign(rows, lane, 7)
     rows.pending(lane)
+    rows.run("INSERT INTO request (kind, account_id, why, who) VALUES ('reopen', %s, 'looked', 'me')", lane.account_id)
     return lane
 
 

@@ -19,6 +19,7 @@ KEPT = [
     "broadcast",
     "receipt",
     "already_paid",
+    "acknowledged_nonce",
     "request",
     "history",
     "refused_write",
@@ -52,12 +53,18 @@ def test_every_trigger_is_always_on(rows: Rows) -> None:
     assert found == []
 
 
-IMMUTABLE = ("intent", "already_paid", "lease_generation", "history", "refused_write")
+IMMUTABLE = ("intent", "already_paid", "acknowledged_nonce", "lease_generation", "history", "refused_write")
 
 
 @pytest.mark.parametrize("table", IMMUTABLE)
 def test_rows_that_are_evidence_never_change(rows: Rows, lane: Lane, table: str) -> None:
-    column = {"lease_generation": "holder", "history": "why", "refused_write": "detail"}.get(table, "once")
+    columns = {
+        "lease_generation": "holder",
+        "history": "why",
+        "refused_write": "detail",
+        "acknowledged_nonce": "witness_rule",
+    }
+    column = columns.get(table, "once")
     with refused(f"{table}_immutable"), rows.held(lane):
         rows.run(f"UPDATE {table} SET {column} = 'x'")
 

@@ -42,6 +42,7 @@ def _reserve(execution: str, nonce: int, **changed: object) -> str:
 def test_a_reservation_that_breaks_the_sequence_is_refused(
     rows: Rows, lane: Lane, constraint: str, sqlstate: str, nonce: int, changed: dict[str, object]
 ) -> None:
+    """[B17] A second row for a nonce, or for a step, is refused by the schema."""
     execution_id = _planned(rows, lane)
     rows.reserve(lane, execution_id, [0])
     if constraint == "nonce_reservation_generation":

@@ -84,7 +84,7 @@ class RecordingProxy:
     def script(self, *rules: Rule) -> None:
         """Behave as these rules say, from now on and instead of earlier ones; honestly without any.
 
-        For each call the first rule that takes it acts; a rule for the whole post decides for every call in it.
+        For each call the first rule that takes it acts; a rule for whole posts decides for every call and counts posts.
         """
         self._script = rules
 
@@ -153,14 +153,23 @@ class RecordingProxy:
         self._closing.wait()
 
     def _choose(self, calls: Sequence[Call]) -> list[Rule | None]:
-        """The rule for each call."""
+        """The rule for each call: the first that matches and takes it."""
         script = self._script if self._switch is None else (self._switch, *self._script)
         chosen: list[Rule | None] = []
+        counted: set[Rule] = set()
         for call in calls:
-            rule = next((rule for rule in script if rule.take(call)), None)
-            if rule is not None and (rule.for_any_post or isinstance(rule.action, ForPost)):
-                return [rule] * len(calls)  # it has decided, and counts no further call of this post
-            chosen.append(rule)
+            taken = None
+            for rule in script:
+                if rule in counted or not rule.matches(call):
+                    continue
+                if rule.for_post:
+                    counted.add(rule)
+                if rule.take():
+                    if rule.for_post:
+                        return [rule] * len(calls)
+                    taken = rule
+                    break
+            chosen.append(taken)
         return chosen
 
     def _note(self, calls: Sequence[Call], rules: Sequence[Rule | None]) -> bool:

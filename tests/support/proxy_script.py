@@ -76,7 +76,6 @@ class Rule:
 
     def __init__(self, methods: tuple[str, ...]) -> None:
         self.fired = 0
-        self.for_any_post = not methods
         self.action: Action = ForCall(lambda call, forward: forward(call))
         self.before: Callable[[Call], object] = lambda _: None
         self._methods = methods
@@ -85,10 +84,17 @@ class Rule:
         self._seen = 0
         self._lock = threading.Lock()
 
-    def take(self, call: Call) -> bool:
-        """Whether this call is one that the rule acts on; counts."""
-        if (self._methods and call["method"] not in self._methods) or not all(test(call) for test in self._tests):
-            return False
+    @property
+    def for_post(self) -> bool:
+        """Whether it decides for whole posts, and so counts posts and not calls."""
+        return not self._methods or isinstance(self.action, ForPost)
+
+    def matches(self, call: Call) -> bool:
+        """Whether this call is one that the rule counts."""
+        return (not self._methods or call["method"] in self._methods) and all(test(call) for test in self._tests)
+
+    def take(self) -> bool:
+        """Count one call, or one post where the rule is for whole posts; whether the rule acts on it."""
         with self._lock:
             self._seen += 1
             place = self._seen - self._after

@@ -7,12 +7,14 @@ that went out had been committed first (G4), each nonce saw one set of bytes, an
 import os
 import textwrap
 import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
+from types import MappingProxyType, TracebackType
 from typing import Any, Self
 
+import psycopg
 from eth_account import Account
 from psycopg.rows import dict_row
 
@@ -67,7 +69,10 @@ def fresh_address() -> str:
 
 
 class Service:
-    """Build with `account` and `strategy`, then `register`, then `start_worker`."""
+    """Build with `account` and `strategy`, then `register`, then `start_worker`.
+
+    `worker_database_url` is another way to the same database, for the workers alone.
+    """
 
     def __init__(
         self,
@@ -82,17 +87,17 @@ class Service:
         tick: str = "50ms",
         poll: float = 0.02,
         endpoints: int = 1,
+        worker_database_url: str | None = None,
     ) -> None:
         self.directory, self.node, self.database_url = directory, node, database_url
         self.config_file = directory / "fenced.toml"
         self.workers: list[WorkerProcess] = []
-        self._environment = {"FENCED_TEST_DATABASE": database_url.replace("+psycopg", "", 1)}
+        self._environment = {"FENCED_TEST_DATABASE": (worker_database_url or database_url).replace("+psycopg", "", 1)}
         self.expected_ends: set[int | None] = {None, 0, -9}
         """Exit codes of workers that do not end a wait: running, politely ended, killed."""
         self._poll = poll
         self._lock = threading.Lock()
-        self._connection = plain_connection(database_url)
-        self._connection.row_factory = dict_row  # type: ignore[assignment]  # rows by name
+        self._connection = self._connect()
         self.database = Database(database_url, "test", pool_size=20)
         self.proxies = [RecordingProxy(node.url, self._uncommitted) for _ in range(endpoints)]
         self.proxy = self.proxies[0]
@@ -135,10 +140,18 @@ class Service:
         ]
         self._sections.append("\n".join(lines))
 
-    def pays(self, name: str, *, value: int = ETHER // 100, once: str | None = None, account: str = "treasury") -> str:
-        """A strategy that pays `value` to an address of its own, which is returned."""
+    def pays(
+        self,
+        name: str,
+        *,
+        value: int = ETHER // 100,
+        once: str | None = None,
+        account: str = "treasury",
+        **settings: str | int,
+    ) -> str:
+        """A strategy that pays `value` to an address of its own, which is returned; `settings` as for `strategy`."""
         to = fresh_address()
-        self.strategy(name, f"return Call({to!r}, {value}, once={once!r})", account=account)
+        self.strategy(name, f"return Call({to!r}, {value}, once={once!r})", account=account, **settings)
         return to
 
     def register(self) -> None:
@@ -156,13 +169,20 @@ class Service:
     # Working
 
     def start_worker(
-        self, name: str, crash: str | None = None, *, marker: Path | None = None, fresh: bool = False
+        self,
+        name: str,
+        crash: str | None = None,
+        *,
+        marker: Path | None = None,
+        fresh: bool = False,
+        environment: Mapping[str, str] = MappingProxyType({}),
     ) -> WorkerProcess:
-        """Start one more worker; `crash` is a crash point and an action, "sign.stored:kill".
+        """Start one more worker; `crash` is a crash point and an action, "sign.stored:kill"; `environment` is its own.
 
         It fires once, while there is no `marker` file; workers that share one fire once together.
         """
-        worker = WorkerProcess(name, self.config_file, self._environment, crash=crash, marker=marker, fresh=fresh)
+        changes = {**self._environment, **environment}
+        worker = WorkerProcess(name, self.config_file, changes, crash=crash, marker=marker, fresh=fresh)
         self.workers.append(worker)
         return worker
 
@@ -181,9 +201,23 @@ class Service:
     # Reading
 
     def rows(self, sql: str, *parameters: object) -> list[dict[str, Any]]:
-        """Rows of a statement, by name."""
+        """Rows of a statement, by name; where the server was restarted, asked again when it is back."""
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while True:
+            try:
+                with self._lock:
+                    if self._connection.broken:
+                        self._connection = self._connect()
+                    return self._connection.execute(sql, parameters).fetchall()  # type: ignore[arg-type,return-value]
+            except psycopg.OperationalError:
+                if time.monotonic() > deadline:
+                    raise
+                time.sleep(0.05)
+
+    def execute(self, sql: str) -> None:
+        """A statement without rows."""
         with self._lock:
-            return self._connection.execute(sql, parameters).fetchall()  # type: ignore[arg-type,return-value]
+            self._connection.execute(sql)  # type: ignore[arg-type]  # only literal text is well typed
 
     def value(self, sql: str, *parameters: object) -> Any:
         """The first value of the first row, None without one."""
@@ -356,6 +390,13 @@ class Service:
                 self.finish()
         finally:
             self.close()
+
+    def _connect(self) -> psycopg.Connection:
+        connection = plain_connection(self.database_url)
+        connection.row_factory = dict_row  # type: ignore[assignment]  # rows by name
+        # A reader's eyes: it sees no more and waits for no standby.
+        connection.execute("SET synchronous_commit = local")
+        return connection
 
     def _uncommitted(self, raws: Sequence[bytes]) -> list[str]:
         """Complaints about bytes that are not in the attempts table when they arrive, seen from another connection (G4)."""

@@ -105,7 +105,11 @@ class WorkerProcess:
 
     def terminate(self) -> None:
         """SIGTERM: end politely."""
-        os.kill(self.pid, signal.SIGTERM)
+        self.signal(signal.SIGTERM)
+
+    def signal(self, number: signal.Signals) -> None:
+        """Send it a signal."""
+        os.kill(self.pid, number)
 
     def kill(self) -> None:
         """SIGKILL, frozen or not, and wait."""

@@ -10,3 +10,9 @@ CREATE TABLE clock_guard (
   CONSTRAINT clock_guard_told CHECK ((anomaly IS NULL) = (anomaly_at IS NULL) AND (anomaly IS NOT NULL OR is_settled))
 ) WITH (fillfactor = 50);
 INSERT INTO clock_guard DEFAULT VALUES;
+
+-- Where in the history a generation began, so that G6 can be proved without believing a clock. A takeover waits for the record
+-- transactions of the generation before: what that one wrote has numbers up to this, what the new one writes has greater ones.
+-- Generations from before this column have none and are judged by their instants.
+ALTER TABLE lease_generation ADD COLUMN began_after bigint;
+ALTER TABLE lease_generation ALTER COLUMN began_after SET DEFAULT coalesce(pg_sequence_last_value('history_history_id_seq'), 0);

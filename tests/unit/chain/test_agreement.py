@@ -54,33 +54,34 @@ def over(stack: ExitStack, *ledgers: Ledger | None) -> ChainClient:
 
 
 @pytest.mark.parametrize(
-    ("ledgers", "proved", "telling", "contradicting"),
+    ("ledgers", "proved", "denied", "telling", "contradicting"),
     [
-        ([TELLS], True, {0}, set()),
-        ([NULL], False, set(), set()),
-        ([OTHER_STATUS], False, set(), set()),
-        ([OTHER_BLOCK], False, set(), set()),
-        ([OTHER_HEIGHT], False, set(), set()),
-        ([OTHER_FORK], False, set(), set()),
-        ([BEHIND], False, set(), set()),
-        ([INDEXING], False, set(), set()),
-        ([TELLS, TELLS], True, {0, 1}, set()),
-        ([TELLS, BEHIND], True, {0}, set()),
-        ([INDEXING, TELLS], True, {1}, set()),
-        ([None, TELLS], True, {1}, set()),
-        ([TELLS, MALFORMED], True, {0}, set()),
-        ([TELLS, NULL], False, {0}, {1}),
-        ([OTHER_STATUS, TELLS], False, {1}, {0}),
-        ([TELLS, TELLS, OTHER_FORK], False, {0, 1}, {2}),
+        ([TELLS], True, False, {0}, set()),
+        ([NULL], False, True, set(), set()),
+        ([OTHER_STATUS], False, True, set(), set()),
+        ([OTHER_BLOCK], False, True, set(), set()),
+        ([OTHER_HEIGHT], False, True, set(), set()),
+        ([OTHER_FORK], False, True, set(), set()),
+        ([BEHIND], False, False, set(), set()),
+        ([INDEXING], False, False, set(), set()),
+        ([TELLS, TELLS], True, False, {0, 1}, set()),
+        ([TELLS, BEHIND], True, False, {0}, set()),
+        ([INDEXING, TELLS], True, False, {1}, set()),
+        ([None, TELLS], True, False, {1}, set()),
+        ([TELLS, MALFORMED], True, False, {0}, set()),
+        ([TELLS, NULL], False, False, {0}, {1}),
+        ([OTHER_STATUS, TELLS], False, False, {1}, {0}),
+        ([TELLS, TELLS, OTHER_FORK], False, False, {0, 1}, {2}),
     ],
 )
 def test_one_contradiction_keeps_a_receipt_from_being_final(
-    ledgers: list, proved: bool, telling: set[int], contradicting: set[int]
+    ledgers: list, proved: bool, denied: bool, telling: set[int], contradicting: set[int]
 ) -> None:
     with ExitStack() as stack:
         chain = over(stack, *ledgers)
         found = chain.proofs([CLAIM], FINAL)
     assert found.proved == [proved]
+    assert found.denied == [denied]
     assert set(found.endpoints) == {chain.labels[i] for i in telling}
     assert set(found.contradicting) == {chain.labels[i] for i in contradicting}
 

@@ -169,6 +169,7 @@ def test_a_gateways_error_is_no_answer_of_the_node(body: bytes) -> None:
         ("1e9", False),
         ("Mon, 99 Foo 2026", False),
     ],
+    ids=["seconds", "a date to come", "a date that passed", "zero", "negative", "words", "a float", "no date"],
 )
 def test_retry_after_is_respected_by_every_caller_of_the_endpoint(status: int, asked: str, rests: bool) -> None:
     """[B54]"""
@@ -243,6 +244,21 @@ def test_a_node_that_takes_small_batches_gets_small_batches(wrapped: bool) -> No
         assert rpc.batch([("echo", [n]) for n in range(100)]) == list(range(100))
         assert rpc.chunk == 6
         assert len(server.posts) == 4 + 17
+
+
+def test_one_odd_answer_does_not_end_batches_for_ever(monkeypatch) -> None:
+    """Of the kind of [B26]: one answer must not disable what a provider can do."""
+    monkeypatch.setattr("chain.rpc.POSTS_UNTIL_LARGER", 4)
+    calls = [("echo", [n]) for n in range(4)]
+    with node(lambda _: {"id": None, "error": {"code": -32603, "message": "internal"}}, ECHO) as server:
+        rpc = Rpc(server.url)
+        assert rpc.batch(calls) == [0, 1, 2, 3]
+        assert (rpc.chunk, rpc.posts) == (1, 5)
+        for _ in range(8):
+            assert rpc.batch(calls) == [0, 1, 2, 3]
+        assert rpc.chunk >= 8
+        assert isinstance(server.posts[-1], list)
+        assert len(server.posts[-1]) == 4
 
 
 def test_a_rate_limited_batch_is_not_repeated() -> None:

@@ -203,6 +203,16 @@ def test_a_slewed_clock_is_believed(per_minute: float) -> None:
         db.offset += per_minute * SPACING_SECONDS / 60
 
 
+def test_a_step_back_is_told_once_though_the_row_cannot_be_written() -> None:
+    judge = ClockJudge()
+    told = []
+    for second in range(2, 20):
+        now = START + timedelta(seconds=second - (HOUR if second > 2 else 0))
+        told.append(judge.judge(ClockLook(now, second, second, START + timedelta(seconds=2), is_doubted=False)))
+    assert sum(verdict.anomaly is not None for verdict in told) == 1
+    assert told[-1] == ClockVerdict(is_trusted=True)
+
+
 def test_looks_in_quick_succession_count_as_one() -> None:
     db = Installation()
     db.look()
