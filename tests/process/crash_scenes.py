@@ -268,7 +268,7 @@ class UsedElsewhere(Scene):
 
     def open(self) -> None:
         self.service.proxy.refuse_sends()
-        self.failed = self.service.trigger("rent", "zero")
+        self.parked = self.service.trigger("rent", "zero")
         self.start("first")
         self.start("second")
         self.wait(lambda: self.service.proxy.sent, "the first payment is to be sent")
@@ -276,14 +276,14 @@ class UsedElsewhere(Scene):
         self.foreign = 1
 
     def mend(self) -> None:
-        self.wait(lambda: self.service.execution(self.failed)["ended_at"] is not None, f"{self.failed} ends")
+        self.wait(lambda: self.service.state(self.parked) == "PARKED", f"{self.parked} waits for a person")
         self.service.proxy.allow_sends()
         self.trigger("one")
 
     def judge(self) -> None:
         super().judge()
-        assert self.service.state(self.failed) == "FAILED"
-        assert [r["closed_as"] for r in self.service.reservations(self.failed)] == ["foreign"]
+        assert self.service.state(self.parked) == "PARKED"
+        assert [r["closed_as"] for r in self.service.reservations(self.parked)] == ["foreign"]
 
 
 class OtherRevision(Scene):
@@ -296,6 +296,8 @@ class OtherRevision(Scene):
         module.write_text(module.read_text() + "\n# a new revision\n")
         self.service.register()
         self.trigger("one")
+
+    def mend(self) -> None:
         self.start("second")
 
 
