@@ -28,7 +28,17 @@ def run(turn: Turn, client: ChainClient, view: ChainView) -> dict[str, str]:
             for c in attempts.select_finalizable(tx, turn.account.account_id, final.number, _BATCH)
             if c.block_number is not None and c.block_hash is not None and c.receipt_status is not None
         ]
-    if not candidates:
+        witness = reservations.witness(tx, turn.account.account_id) if candidates else None
+    if witness is None:
+        return {}
+    if _is_changed(client, witness):
+        # P14. Reconcile looks at the newest witness only: the one that this closing would add must not bury an older one.
+        with turn.database.transaction() as tx:
+            accounts.halt(
+                tx,
+                turn.account.account_id,
+                f"block {witness.witness_number} that proved a closed nonce is no longer canonical: a reorg past finality",
+            )
         return {}
     found = client.proofs([claim for _, claim in candidates], final)
     proved = [c for (c, _), is_proved in zip(candidates, found.proved, strict=True) if is_proved]
@@ -54,6 +64,13 @@ def run(turn: Turn, client: ChainClient, view: ChainView) -> dict[str, str]:
     ended = turn.record(write)
     turn.crash(CrashPoint.FINALIZE_RECORDED)
     return ended
+
+
+def _is_changed(client: ChainClient, witness: reservations.Witness) -> bool:
+    if witness.witness_number is None:
+        return False
+    canonical = client.canonical_hashes([witness.witness_number])[witness.witness_number]
+    return canonical is not None and canonical != witness.witness_hash
 
 
 def _unbelieve(held: Held, rows: list[tuple[int, int]]) -> None:

@@ -105,6 +105,25 @@ def test_a_reorg_past_finality_is_noticed_by_the_witness(line: Line) -> None:
     assert line.account().state == "halted"
 
 
+def test_a_closing_does_not_bury_a_witness_that_a_reorg_past_finality_changed(line: Line) -> None:
+    line.execution("first", {})
+    line.send()
+    line.finish()
+    second = line.execution("second", {})
+    line.send()
+    lost = line.view().nonce_latest - 1
+    line.devnet.rpc("anvil_rollback", 4)
+    line.devnet.rpc("evm_increaseTime", 100)
+    foreign(line, lost)
+    line.mine(8)
+
+    line.settle()
+
+    assert line.state(second)[0] == "RUNNING"
+    assert line.account().state == "halted"
+    assert "past finality" in str(line.account().reason)
+
+
 def test_a_journal_that_knows_more_than_the_rows_halts(line: Line) -> None:
     line.execution("lost", {})
     line.reserve()
