@@ -23,8 +23,10 @@ UPDATE strategy SET high_water_mark = :mark, next_due_at = :next, tzdata_version
  WHERE name = :name AND high_water_mark <= :mark
 """)
 _NEXT = text("""
-SELECT CAST(extract(epoch FROM min(next_due_at) - clock_timestamp()) AS float8) FROM strategy
- WHERE paused_at IS NULL AND retired_at IS NULL
+WITH here AS MATERIALIZED (SELECT current_timeline() AS timeline, current_system_identifier() AS system_identifier)
+SELECT CAST(extract(epoch FROM min(s.next_due_at) - clock_timestamp()) AS float8)
+  FROM here JOIN account a USING (timeline, system_identifier) JOIN strategy s USING (account_id)
+ WHERE s.paused_at IS NULL AND s.retired_at IS NULL
 """)
 _REVISIONS = text("SELECT name, revision FROM strategy WHERE retired_at IS NULL")
 

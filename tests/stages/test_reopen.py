@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from executor import operations
-from executor.database import Held
+from executor.database import Held, Refused
 from executor.recurrence import slot_text
 from executor.scheduler import materialise
-from executor.stages import reconcile
+from executor.stages import plan, reconcile
 from executor.store import executions
 from executor.store import operations as asked
 from tests.stages.conftest import Line
@@ -148,13 +148,21 @@ def test_every_slot_since_the_mark_is_parked_and_none_is_lost(line: Line) -> Non
     assert mark == until
     assert line.account().is_rewound is False
     later = pending(line, "", (until - timedelta(hours=3)).replace(second=0, microsecond=0))
-    with pytest.raises(Exception, match="due before"):
+    with pytest.raises(Refused, match="due before"):
         line.turn.record(
             lambda held: held.tx.exec_driver_sql(
-                "UPDATE execution SET state = 'PLANNED', steps = 1, plan_order = 'together', planned_at = now() WHERE execution_id = %s",
+                "UPDATE execution SET state = 'PLANNED', steps = 1, plan_order = 'together', planned_at = now(), token = 1"
+                " WHERE execution_id = %s",
                 (later,),
             )
         )
+    new = pending(line, "made-after")
+    report = plan.run(line.turn, line.client, "pay", None)
+    assert (report.moved, report.is_unplannable) == (1, True)
+    assert line.state(later)[0] == "PARKED", "a slot that lies before, whoever made it and whenever"
+    assert line.state(new)[0] == "PENDING", (
+        "a trigger made after the reopening is new: it waits for a worker with its revision"
+    )
 
 
 def test_a_schedule_with_very_many_lost_slots_says_what_got_no_row(line: Line) -> None:
@@ -168,17 +176,20 @@ def test_a_schedule_with_very_many_lost_slots_says_what_got_no_row(line: Line) -
 
 def test_a_running_plan_of_ordered_steps_gets_no_further_nonce(line: Line) -> None:
     """A lost row may have paid the next step, and no journal in this cluster remembers it: it ends by what took effect (P2)."""
-    execution_id = line.execution("ordered", {}, {"value": 2}, order="final")
+    execution_id = line.execution("ordered", {}, {"value": 2}, order="mined")
     line.send()
     elsewhere(line)
     granted, text = reopen(line)
     assert granted
     assert "1 running ones get no further step" in text
+    line.mine()
+    line.settle()
+    assert line.reserve() == 0, "the step before is mined, the next one would be due"
     line.finish()
-    line.send()
     state, reason = line.state(execution_id)
     assert state == "PARTIAL"
     assert "a lost row may have paid them" in str(reason)
+    assert line.account().attention is None, "the step is not even asked for"
     assert line.one("SELECT count(*) FROM nonce_reservation WHERE execution_id = %s", execution_id)[0] == 1
 
 
