@@ -50,7 +50,10 @@ def _takeovers(service: ChaosService, kills: Sequence[Kill]) -> list[float]:
 
 
 def _broadcasts(service: ChaosService, kills: Sequence[Kill], lease: float) -> list[float]:
-    """Seconds to the first bytes that arrive under a later generation, where something was due before the lease ran out."""
+    """Seconds to the first bytes that arrive under a later generation, where something was due before the lease ran out.
+
+    A kill whose successor was killed too before it sent anything is counted from the later one.
+    """
     senders = {bytes(row["address"]): row["account_id"] for row in service.rows("SELECT * FROM account")}
     offset = time.time() - time.monotonic()
     arrived: dict[int, list[float]] = defaultdict(list)
@@ -69,7 +72,8 @@ def _broadcasts(service: ChaosService, kills: Sequence[Kill], lease: float) -> l
             if generation is None or waiting is None or waiting > kill.at + lease:
                 continue
             arrival = _after(arrived[account], generation)
-            if arrival is not None:
+            again = any(kill.at < k.at < (arrival or k.at) and account in k.accounts for k in kills)
+            if arrival is not None and not again:
                 found.append(arrival - kill.at)
     return found
 
