@@ -1,5 +1,7 @@
 """Fixtures every test may ask for: the real PostgreSQL and databases on it. Options of single suites."""
 
+import os
+
 import pytest
 
 from tests.support.postgres import (
@@ -28,3 +30,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--execution-apis", metavar="DIR", help="the conformance suite for tests/devnet/test_conformance.py"
     )
+
+
+def pytest_xdist_auto_num_workers() -> int:
+    """Two for each core (`-n auto`): much of a fault test is waiting for leases to end and blocks to be made."""
+    return 2 * (os.cpu_count() or 1)

@@ -190,7 +190,11 @@ def _bent(
     if account.first_nonce is None:
         return None
     witness = rows.witness
-    if view.final is not None and view.nonce_final is not None and view.final.number >= (witness.witness_number or 0):
+    # An account begins at its latest nonce, which the final block may not have reached: only a closed nonce is known to be final.
+    is_past = (
+        witness.witness_number is not None and view.final is not None and view.final.number >= witness.witness_number
+    )
+    if is_past and view.final is not None and view.nonce_final is not None:
         settled = account.first_nonce + witness.closed
         if view.nonce_final < settled:
             return f"at the final block {view.final.number} the chain counts nonce {view.nonce_final}, the rows closed {settled}: a reorg past finality"

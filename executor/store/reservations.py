@@ -69,7 +69,7 @@ _OPEN_BELOW = text("""
 SELECT r.nonce, r.intent_digest, array_agg(a.hash::bytea) FILTER (WHERE a.hash IS NOT NULL) AS hashes
   FROM nonce_reservation r JOIN attempt a USING (account_id, nonce)
  WHERE r.account_id = :account AND r.state = 'OPEN' AND r.nonce < :below
-   AND NOT EXISTS (SELECT 1 FROM attempt m WHERE (m.account_id, m.nonce) = (r.account_id, r.nonce) AND m.status = 'MINED')
+   AND NOT EXISTS (SELECT 1 FROM attempt m WHERE (m.account_id, m.nonce) = (r.account_id, r.nonce) AND m.status IN ('MINED', 'DRAFT'))
  GROUP BY r.account_id, r.nonce, r.intent_digest ORDER BY r.nonce
 """)
 _ABOVE = Rows(
@@ -253,7 +253,7 @@ def acknowledged(tx: Tx, account_id: int, since: int) -> set[int]:
 
 
 def select_unseen(tx: Tx, account_id: int, below: int) -> list[Unseen]:
-    """Open nonces below `below` that have no MINED attempt."""
+    """Open nonces below `below` that have no MINED attempt, and no draft: that is signed first, its hash may be the one on the chain."""
     return [
         Unseen(row.nonce, row.intent_digest, tuple(row.hashes or ()))
         for row in tx.execute(_OPEN_BELOW, {"account": account_id, "below": below})

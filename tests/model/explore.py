@@ -3,7 +3,6 @@
 import gc
 import time
 from collections import deque
-from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from tests.model import invariants
@@ -111,7 +110,8 @@ class Search:
                 there = self._add(to, (here, step, swapped))
                 todo.append(there)
                 for kind in invariants.broken(b, c, to):
-                    self._note(result, kind, lambda there=there: self._trace(there))
+                    if kind not in result.traces:
+                        result.traces[kind] = self._trace(there)
             self._before[there].append(here)
             for kind in step.broken:
                 if (kind, step.name) not in result.ways:
@@ -124,10 +124,6 @@ class Search:
         self._from.append(how)
         self._before.append([])
         return number
-
-    def _note(self, result: Result, kind: str, trace: Callable[[], list[Told]]) -> None:
-        if kind not in result.traces:
-            result.traces[kind] = trace()
 
     def _told(self, step: Step, here: int) -> Told:
         """The step with the worker's name as it was at the beginning, whatever was swapped on the way."""
@@ -160,7 +156,7 @@ class Search:
                     todo.append(before)
         result.stuck = len(self._states) - sum(reached)
         if result.stuck:
-            self._note(result, "stuck", lambda: self._trace(reached.index(0) or reached.rindex(0)))
+            result.traces["stuck"] = self._trace(reached.index(0) or reached.rindex(0))
 
 
 def explore(b: Build, c: Scenario, *, until: frozenset[str] = frozenset(), limit: int = 10_000_000) -> Result:

@@ -111,8 +111,8 @@ def store(b: Build, c: Scenario, s: State, w: int) -> Iterator[Step]:
             yield Step(w, "sign.stored", f"nonce {tx.nonce}: the journal refuses", idle)
         return
     if b.sends_from == "memory" and outcome == "signed" and len(s.chain) <= tx.nonce and tx not in s.pool:
-        broken = () if rules.is_stored(s, tx) else ("I2",)
-        yield Step(w, "broadcast.sent", f"nonce {tx.nonce} from memory", s._replace(pool=s.pool | {tx}), broken)
+        early = () if rules.is_stored(s, tx) else ("I2",)
+        yield Step(w, "broadcast.sent", f"nonce {tx.nonce} from memory", s._replace(pool=s.pool | {tx}), early)
     passes, broken = rules.fenced(b, s, w, "attempt")
     if not passes:
         yield Step(w, "sign.stored", "refused by the fence", rules.drop(s, w))

@@ -10,7 +10,7 @@ import socket
 import subprocess
 import tempfile
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, Self
@@ -261,8 +261,3 @@ def _die_with_parent() -> None:
     """The kernel ends the server with pytest's main thread (PR_SET_PDEATHSIG, after the change of user)."""
     if platform.system() == "Linux":
         ctypes.CDLL(None).prctl(1, signal.SIGQUIT, 0, 0, 0)
-
-
-def lines(found: Sequence[Any]) -> str:
-    """Rows for a failure message."""
-    return "\n".join(map(str, found))

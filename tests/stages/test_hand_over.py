@@ -48,7 +48,9 @@ def test_bytes_whose_commit_warned_are_not_handed_over_by_the_tick_that_wrote_th
     senders = BusySenders(lambda: line.one(signed)[0])
 
     with pytest.raises(CommitUnknown):
-        pipeline.tick(line.turn, line.client, line.signer, pipeline.Progress(), senders, False, lambda: True)
+        pipeline.tick(
+            line.turn, line.client, line.signer, pipeline.Progress(), senders, False, lambda: True, lambda: True
+        )
 
     assert line.one(signed)[0] == 1
     assert line.one("SELECT status FROM attempt")[0] == "SIGNED"

@@ -1,13 +1,20 @@
 """Reconcile halts on the grounds of P15 and on no others, and closes as foreign only what P5 allows."""
 
+import pytest
 from eth_account import Account as EthAccount
 
+from devnet.testing import Devnet
 from executor.stages import reconcile
-from tests.stages.conftest import KEY, Line
+from tests.stages.conftest import ADDRESS, KEY, Line
 
 
 def foreign(line: Line, nonce: int, *, tip: int = 50 * 10**9, value: int = 5) -> str:
     """The key used elsewhere: a transaction that is none of ours."""
+    return spend(line.devnet, nonce, tip=tip, value=value)
+
+
+def spend(devnet: Devnet, nonce: int, *, tip: int = 50 * 10**9, value: int = 5) -> str:
+    """A transaction of the account's key."""
     transaction = {
         "chainId": 31337,
         "nonce": nonce,
@@ -20,7 +27,7 @@ def foreign(line: Line, nonce: int, *, tip: int = 50 * 10**9, value: int = 5) ->
     }
     transaction["to"] = "0x90F79bf6EB2c4f870365E785982E1f101E93b906"
     raw = EthAccount.sign_transaction(transaction, KEY).raw_transaction
-    return str(line.devnet.rpc("eth_sendRawTransaction", "0x" + bytes(raw).hex()))
+    return str(devnet.rpc("eth_sendRawTransaction", "0x" + bytes(raw).hex()))
 
 
 def run(line: Line) -> str | None:
@@ -39,6 +46,14 @@ def test_agreement_is_silent_also_with_work_under_way(line: Line) -> None:
     line.mine()
     line.finish()
     assert run(line) is None
+
+
+def test_an_account_may_begin_above_the_final_block(devnet: Devnet, request: pytest.FixtureRequest) -> None:
+    spend(devnet, int(devnet.rpc("eth_getTransactionCount", ADDRESS, "latest"), 16))
+    line = request.getfixturevalue("line")
+    assert line.view().nonce_final < line.view().nonce_latest == line.account().first_nonce
+    assert run(line) is None
+    assert line.account().state == "open"
 
 
 def test_the_key_used_elsewhere_halts(line: Line) -> None:
