@@ -27,10 +27,11 @@ POSTS_UNTIL_LARGER = 100
 class Rpc:
     """JSON-RPC to one endpoint, safe to share between threads.
 
-    `timeout_seconds` bounds each post. Raises ValueError for something that is not an http or https URL.
+    `timeout_seconds` bounds each post. Up to `max_connections` stay open: as many as a worker has threads that may ask one
+    chain at once (planners, ticks, hand-overs), for a connection above it is closed after each post. Raises ValueError for something that is not an http or https URL.
     """
 
-    def __init__(self, url: str, *, timeout_seconds: float = 10.0, max_connections: int = 8) -> None:
+    def __init__(self, url: str, *, timeout_seconds: float = 10.0, max_connections: int = 32) -> None:
         self._transport = Transport(url, timeout_seconds=timeout_seconds, max_connections=max_connections)
         self.label = self._transport.label
         self._ids = itertools.count(1)

@@ -37,6 +37,8 @@ from signer.policy import Policy
 from signer.service import Signer
 
 log = logging.getLogger("fenced.app")
+_SPARE_CONNECTIONS = 8
+"""Above the pool's own eight: a worker has at most 26 connections, so that three fit into PostgreSQL's default of 100 at their worst."""
 
 
 def database_url(config: Config) -> str:
@@ -117,9 +119,9 @@ def run_worker(config: Config, *, name: str | None = None) -> int:
     url = ensure_database(config)
     migration.check(url)
     crash = crashpoints.hook_from(dict(os.environ))
-    database = Database(url, name)
-    signer_database = Database(url, f"{name} signer", pool_size=4)
-    lease_database = Database(url, f"{name} lease", pool_size=2)
+    database = Database(url, name, overflow=_SPARE_CONNECTIONS)
+    signer_database = Database(url, f"{name} signer", pool_size=4, overflow=2)
+    lease_database = Database(url, f"{name} lease", pool_size=2, overflow=1)
     sources = {
         section.plan: hashlib.sha256(module_source(section.plan, config.directory)).hexdigest()
         for section in config.strategies.values()

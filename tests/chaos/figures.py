@@ -50,7 +50,10 @@ def _takeovers(service: ChaosService, kills: Sequence[Kill]) -> list[float]:
 
 
 def _broadcasts(service: ChaosService, kills: Sequence[Kill], lease: float) -> list[float]:
-    """Seconds to the first bytes that arrive under a later generation, where something was due before the lease ran out."""
+    """Seconds to the first bytes that arrive under a later generation, where something was due before the lease ran out.
+
+    A kill whose successor was killed too before it sent anything is counted from the later one.
+    """
     senders = {bytes(row["address"]): row["account_id"] for row in service.rows("SELECT * FROM account")}
     offset = time.time() - time.monotonic()
     arrived: dict[int, list[float]] = defaultdict(list)
@@ -69,7 +72,8 @@ def _broadcasts(service: ChaosService, kills: Sequence[Kill], lease: float) -> l
             if generation is None or waiting is None or waiting > kill.at + lease:
                 continue
             arrival = _after(arrived[account], generation)
-            if arrival is not None:
+            again = any(kill.at < k.at < (arrival or k.at) and account in k.accounts for k in kills)
+            if arrival is not None and not again:
                 found.append(arrival - kill.at)
     return found
 
@@ -80,7 +84,7 @@ def _after(times: Sequence[float], moment: float) -> float | None:
 
 
 def grown(memory: Memory) -> list[str]:
-    """One sentence for each worker whose resident memory grew, from the second third of its run to the last, by more than allowed."""
+    """One sentence for each worker whose resident memory grew, from the second third of its life to the last, by more than allowed."""
     return [
         f"{name} grew from {thirds[1]} to {thirds[2]} MiB, {ALLOWED_MIB} MiB are allowed"
         for name, thirds in _resident(memory).items()
@@ -89,13 +93,12 @@ def grown(memory: Memory) -> list[str]:
 
 
 def _resident(memory: Memory) -> dict[str, list[float]]:
-    """MiB by thirds of the run, of each process that was there from the beginning to the end."""
-    if len(memory) < 3:
-        return {}
-    throughout = sorted(set(memory[0][1]) & set(memory[-1][1]))
-    size = len(memory) // 3
-    parts = (memory[:size], memory[size : 2 * size], memory[2 * size :])
-    return {
-        name: [round(mean(sample[name] for _, sample in part if name in sample) / 2**20, 1) for part in parts]
-        for name in throughout
-    }
+    """MiB by thirds of its samples, of each process that was there for more than half of the run."""
+    found = {}
+    for name in sorted({name for _, sample in memory for name in sample}):
+        sizes = [sample[name] for _, sample in memory if name in sample]
+        third = len(sizes) // 3
+        if third and len(sizes) > len(memory) / 2:
+            parts = (sizes[:third], sizes[third : 2 * third], sizes[2 * third :])
+            found[name] = [round(mean(part) / 2**20, 1) for part in parts]
+    return found

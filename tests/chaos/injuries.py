@@ -103,7 +103,10 @@ class Injuries:
 
     def _lock(self, table: str, fault: Fault) -> Relief:
         account = self._account(fault)
-        connection = plain_connection(self._service.database_url)
+        try:
+            connection = plain_connection(self._service.database_url)
+        except psycopg.OperationalError:
+            raise LookupError("the database takes no connection just now") from None
         connection.execute("BEGIN")
         connection.execute("SET LOCAL lock_timeout = '2s'")
         with suppress(psycopg.OperationalError):
