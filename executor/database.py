@@ -284,6 +284,8 @@ def _translated() -> Iterator[None]:
         raise CommitUnknown(f"{error}.") from None
     except sa.exc.DBAPIError as error:
         raise _translate(error) from None
+    except psycopg.Error as error:  # while a new connection was looked at, where SQLAlchemy wraps nothing
+        raise _silent(str(error)) from None
     except sa.exc.TimeoutError:
         raise Unreachable("all database connections of this process are busy; it tries again.") from None
 
@@ -305,10 +307,13 @@ def _translate(error: sa.exc.DBAPIError) -> Exception:
             "check that [database] url leads to the primary."
         )
     if error.connection_invalidated or isinstance(original, psycopg.OperationalError | psycopg.InterfaceError):
-        return Unreachable(
-            f"the database does not answer: {_first_line(error)}; check [database] url and that the server runs."
-        )
+        return _silent(str(error.orig))
     return error
+
+
+def _silent(told: str) -> Unreachable:
+    first = told.strip().split("\n", maxsplit=1)[0]
+    return Unreachable(f"the database does not answer: {first}; check [database] url and that the server runs.")
 
 
 _GIVEN_UP = (

@@ -78,7 +78,7 @@ class OwnServer:
 @pytest.fixture
 def own_server() -> Iterator[OwnServer]:
     """A migrated server that the test may restart."""
-    state_dir = Path(tempfile.mkdtemp(prefix="fenced-test-"))
+    state_dir = Path(tempfile.mkdtemp(prefix="fenced-chaos-"))
     state_dir.chmod(0o711)
     server = OwnServer(state_dir)
     try:

@@ -25,8 +25,8 @@ from tests.support.service import Service
 from tests.support.worker_process import WorkerProcess
 
 pytestmark = [pytest.mark.process, pytest.mark.timeout(400)]
-_SIDE_BY_SIDE = 6
-"""Cases at a time; more of them reach the server's limit of connections."""
+_SIDE_BY_SIDE = 3
+"""Cases at a time in one test process: more of them only starve each other of the processor."""
 _SESSIONS = """
 SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity
  WHERE datname = current_database() AND pid <> pg_backend_pid() AND application_name <> ALL (%s)
@@ -100,7 +100,7 @@ def test_with_other_timings_nothing_is_lost_or_repeated(
 
 def strike(case: Case, directory: Path, database_url: str, node: NodeProcess, timing: Timing) -> float | None:
     """Run one case; for a kill the time to what the other worker did next, in lease lengths, where there was anything to do."""
-    service = Service(directory, node, database_url, lease=f"{timing.lease:g}s", depth=1, tick="100ms", poll=0.1)
+    service = Service(directory, node, database_url, lease=f"{timing.lease:g}s", depth=1, tick="200ms", poll=0.1)
     try:
         scene = case.row.scene(service, f"{case.point}:{case.action}", case.shape, case.row.midway)
         scene.lay()

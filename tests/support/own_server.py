@@ -23,7 +23,7 @@ class OwnServer:
     """Start it from the main thread, as a context manager. `server` changes at each restart; URLs stay."""
 
     def __init__(self) -> None:
-        self.directory = Path(tempfile.mkdtemp(prefix="fenced-test-own-"))
+        self.directory = Path(tempfile.mkdtemp(prefix="fenced-own-"))
         self.directory.chmod(0o711)
         self.server = embedded.start(self.directory, child=True)
 

@@ -19,7 +19,7 @@ class PgBouncer:
     """Start it from the main thread, as a context manager. It runs as the server's user, since it refuses to be root."""
 
     def __init__(self, package: Unpacked, server: embedded.Server, *, server_connections: int) -> None:
-        self.directory = Path(tempfile.mkdtemp(prefix="fenced-test-pgbouncer-"))
+        self.directory = Path(tempfile.mkdtemp(prefix="fenced-pgbouncer-"))
         account = server.place.account
         with socket.create_server(("127.0.0.1", 0)) as probe:
             self.port: int = probe.getsockname()[1]

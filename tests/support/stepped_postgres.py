@@ -107,7 +107,7 @@ class SteppedServer:
 
 @pytest.fixture(scope="session")
 def _stepped_server() -> Iterator[SteppedServer]:
-    state_dir = Path(tempfile.mkdtemp(prefix="fenced-test-"))
+    state_dir = Path(tempfile.mkdtemp(prefix="fenced-stepped-"))
     state_dir.chmod(0o711)
     server = SteppedServer(state_dir)
     try:
