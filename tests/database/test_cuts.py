@@ -12,6 +12,7 @@ import pytest
 
 from executor import embedded, triggering
 from executor.database import CommitUnknown, Database
+from executor.errors import Unreachable
 from tests.support.database_proxy import DatabaseProxy, Side
 from tests.support.devnet import NodeProcess
 from tests.support.postgres import plain_connection
@@ -159,4 +160,19 @@ def test_a_trigger_whose_commit_is_unknown_says_so_and_asking_again_is_one_run(
         assert cut.fired.is_set()
         assert triggering.trigger(database, "rent", key="one").recorded == (side == "before")
         assert service.value("SELECT count(*) FROM execution") == 1
+        database.close()
+
+
+def test_a_connection_that_ends_while_it_is_looked_at_is_no_answer(
+    database_url: str, postgres_server: embedded.Server
+) -> None:
+    """SQLAlchemy wraps nothing there, and a command would end in a traceback."""
+    with DatabaseProxy(postgres_server) as proxy:
+        cut = proxy.cut("SELECT pg_backend_pid()", "instead")
+        database = Database(proxy.url(_name(database_url)), "asker")
+        with pytest.raises(Unreachable, match="does not answer"), database.read():
+            pass
+        assert cut.fired.is_set()
+        with database.read() as tx:
+            assert tx.exec_driver_sql("SELECT 1").scalar_one() == 1
         database.close()

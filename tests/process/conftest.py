@@ -15,7 +15,7 @@ BOTH = ["devnet", pytest.param("anvil", marks=pytest.mark.anvil)]
 _PASSED = pytest.StashKey[bool]()
 
 
-@pytest.fixture(params=BOTH)
+@pytest.fixture(params=["devnet", pytest.param("anvil", marks=[pytest.mark.anvil, pytest.mark.chaos])])
 def node_kind(request: pytest.FixtureRequest) -> str:
     """Which node the test runs on; skipped where there is none."""
     kind = str(request.param)

@@ -30,22 +30,20 @@ def foundry_binary(name: str) -> tuple[Path | None, str]:
     machine = {"x86_64": "amd64", "aarch64": "arm64", "arm64": "arm64"}.get(platform.machine())
     package = f"@foundry-rs/{name}-{platform.system().lower()}-{machine}"
     path = CACHE / "node_modules" / package / "bin" / name
-    if not os.access(path, os.X_OK):
-        trouble = _install(name, path)
-        if trouble:
-            return None, trouble
-    return path, ""
+    trouble = _install(name, path)
+    return (None, trouble) if trouble else (path, "")
 
 
 def _install(name: str, path: Path) -> str:
-    if shutil.which("npm") is None:
-        return f"no {name}: npm is not installed (or set FENCED_{name.upper()})"
+    """Wait for whoever is at it, since a file is there before it is whole; fetch what is missing. The trouble, if any."""
     CACHE.mkdir(parents=True, exist_ok=True)
     missing = CACHE / f"{name}-{VERSION}.missing"
     with (CACHE / ".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if os.access(path, os.X_OK):
             return ""
+        if shutil.which("npm") is None:
+            return f"no {name}: npm is not installed (or set FENCED_{name.upper()})"
         if missing.exists():  # tried before: do not wait for a network that is not there in every worker
             return missing.read_text()
         command = ["npm", "install", "--prefix", str(CACHE), "--ignore-scripts", "--no-audit", "--no-fund"]

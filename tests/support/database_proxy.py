@@ -1,7 +1,7 @@
 """A TCP proxy before PostgreSQL that understands enough of the wire protocol to cut a connection around a chosen COMMIT.
 
 Before: the COMMIT never reaches the server. After: it took effect, and the reply never reaches the client. To the client
-both look the same, which is why it may believe neither (P12).
+both look the same, which is why it may believe neither (P12). Instead: the statement itself never reaches the server.
 """
 
 import contextlib
@@ -18,12 +18,12 @@ from executor import embedded
 from executor.embedded_process import PORT, ROLE
 
 _SSL, _GSS, _CANCEL = 80877103, 80877104, 80877102
-Side = Literal["before", "after"]
+Side = Literal["before", "after", "instead"]
 
 
 @dataclass(eq=False)
 class Cut:
-    """The COMMIT of the next transaction with `text` in one of its statements, by `actor` (an application name; None: anybody)."""
+    """The COMMIT of the next transaction with `text` in one of its statements, or that statement, by `actor` (None: anybody)."""
 
     text: str
     side: Side
@@ -70,11 +70,12 @@ class DatabaseProxy:
     def __exit__(self, _k: type[BaseException] | None, _v: BaseException | None, _t: TracebackType | None) -> None:
         self.close()
 
-    def take(self, actor: str, statements: list[str]) -> Cut | None:
-        """The armed cut that fits a transaction about to commit, disarmed."""
+    def take(self, actor: str, statements: list[str], *sides: Side) -> Cut | None:
+        """The armed cut on one of `sides` that fits these statements, disarmed."""
         with self._lock:
             for cut in self._cuts:
-                if cut.actor in (None, actor) and any(cut.text in statement for statement in statements):
+                fits = cut.side in sides and cut.actor in (None, actor)
+                if fits and any(cut.text in statement for statement in statements):
                     self._cuts.remove(cut)
                     return cut
         return None
@@ -97,7 +98,7 @@ class _Session:
         self,
         client: socket.socket,
         upstream: Path,
-        take: Callable[[str, list[str]], Cut | None],
+        take: Callable[..., Cut | None],
         ended: Callable[["_Session"], None],
     ) -> None:
         self._client, self._upstream, self._take, self._ended = client, upstream, take, ended
@@ -154,12 +155,14 @@ class _Session:
             elif kind == b"B":
                 wanted = prepared.get(body.split(b"\0")[1], "")
             if wanted is not None:
+                cut = self._take(self._actor, [wanted], "instead")
                 if wanted == "commit":
-                    cut = self._take(self._actor, statements)
-                    if cut is not None and cut.side == "before":
-                        cut.fired.set()
-                        self.close()
-                        return
+                    cut = cut or self._take(self._actor, statements, "before", "after")
+                if cut is not None and cut.side != "after":
+                    cut.fired.set()
+                    self.close()
+                    return
+                if wanted == "commit":
                     self._swallowing = cut
                 statements = [] if wanted in ("commit", "rollback") else [*statements, wanted]
             self._server.sendall(message)

@@ -84,7 +84,7 @@ class Service:
         depth: int = 2,
         plan_timeout: str = "5s",
         rebroadcast: str = "1s",
-        tick: str = "50ms",
+        tick: str = "100ms",
         poll: float = 0.02,
         endpoints: int = 1,
         worker_database_url: str | None = None,

@@ -22,7 +22,7 @@ from pathlib import Path
 from tests.support.devnet import ROOT
 
 _FORKS = multiprocessing.get_context("forkserver")
-_FORKS.set_forkserver_preload(["executor.app", "executor.config", "alembic.command", "tests.support.worker_process"])
+_FORKS.set_forkserver_preload(["tests.support.forked_program"])
 
 
 def wait_for(condition: Callable[[], object], seconds: float, what: str, pause: float = 0.02) -> None:
