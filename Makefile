@@ -11,6 +11,8 @@ export RUFF_CACHE_DIR := $(CURDIR)/.cache/ruff
 export MYPY_CACHE_DIR := $(CURDIR)/.cache/mypy
 export npm_config_cache := $(CURDIR)/.cache/npm
 export PYTHONPYCACHEPREFIX := $(CURDIR)/.cache/pyc
+# Where the environment forbids it, each of the many processes would compile everything it imports anew.
+export PYTHONDONTWRITEBYTECODE :=
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 # Made anew when the lock or what the package declares (its scripts, its pytest plugin) changes.
