@@ -9,6 +9,7 @@ from chain.client import ChainClient
 from chain.errors import RpcError
 from chain.types import ChainView
 from executor.clock import boottime
+from executor.records import Account
 from executor.stages import broadcast, confirm, finalize, reconcile, reserve, sign
 from executor.store import accounts
 from executor.telemetry import ENDED, SENT
@@ -58,7 +59,7 @@ def tick(
             None,
             False,
         )
-    _halt_if_moved(turn)
+    state = _state(turn)
     due = boottime() - progress.reconciled_at >= (_RECONCILE_SECONDS if progress.blocked is None else 2.0)
     if due or has_requests:
         progress.blocked = reconcile.run(turn, client, signer)
@@ -67,8 +68,7 @@ def tick(
             log.warning(
                 "reconcile found a reason to stop", extra={"account": turn.account.name, "why": progress.blocked}
             )
-    with turn.database.read() as tx:
-        state = accounts.get(tx, turn.account.account_id)
+        state = _state(turn)
     if state.first_nonce is None:
         return
     view = client.view(turn.account.address)
@@ -92,8 +92,8 @@ def tick(
             return
 
 
-def _halt_if_moved(turn: Turn) -> None:
-    """A restored, promoted or copied database is noticed without asking the chain, which may not answer (P13)."""
+def _state(turn: Turn) -> Account:
+    """The account as it stands. A restored, promoted or copied database is noticed without asking the chain, which may not answer (P13)."""
     with turn.database.read() as tx:
         state = accounts.get(tx, turn.account.account_id)
     if state.is_rewound and state.state != "halted":
@@ -101,6 +101,7 @@ def _halt_if_moved(turn: Turn) -> None:
             halted = accounts.halt_moved(tx, [turn.account.account_id])
         for name, why in halted:
             log.critical("account halted", extra={"account": name, "why": why})
+    return state
 
 
 def _settle(turn: Turn, client: ChainClient, view: ChainView, progress: Progress) -> None:
