@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from random import Random
 from typing import TypeVar
 from uuid import UUID
 
@@ -29,6 +30,7 @@ class Turn:
     lease_id: UUID
     crash: CrashHook
     rebroadcast_seconds: float
+    dice: Random
 
     @property
     def fence(self) -> Fence:

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
+from random import Random
 
 from chain.client import ChainClient
 from chain.errors import ChainError, Inconsistent, WrongChain
@@ -92,6 +93,7 @@ class Worker:
         self.name = name
         self._database, self._signer, self._served = database, signer, served
         self._definitions, self._pool, self._settings, self._crash = definitions, pool, settings, crash
+        self._dice = Random()  # noqa: S311  (nothing secret hangs on it)
         self._desks = {account_id: _Desk() for account_id in served}
         self._wake = threading.Event()
         self._stop = threading.Event()
@@ -214,6 +216,7 @@ class Worker:
             lease.lease_id,
             self._crash,
             self._settings.rebroadcast_seconds,
+            self._dice,
         )
 
     def _tick(self, lease: Lease, desk: _Desk) -> None:

@@ -19,6 +19,7 @@ from executor.turn import Turn
 log = logging.getLogger("fenced.broadcast")
 _BATCH = 1000
 _SOON_SECONDS = 1.0
+_SPREAD = 0.3
 _TAKEN = (Verdict.ACCEPTED, Verdict.ALREADY_KNOWN)
 
 
@@ -49,7 +50,9 @@ def hand_over(turn: Turn, client: ChainClient, due: Sequence[Sendable]) -> int:
     turn.crash(CrashPoint.BROADCAST_SENT)
     # Bytes that no node has taken are due again soon, the others after the rebroadcast interval.
     taken = [any(given[i].verdict in _TAKEN for given in answers.values()) for i in range(len(due))]
-    waits = [turn.rebroadcast_seconds if is_taken else _SOON_SECONDS for is_taken in taken]
+    # Never in step with a provider's counting: a round that came exactly each second met the same refusal for ever [B55].
+    early = 1 - _SPREAD * turn.dice.random()
+    waits = [early * (turn.rebroadcast_seconds if is_taken else _SOON_SECONDS) for is_taken in taken]
     verdicts = [
         (sendable.nonce, sendable.seq, endpoint, answer.verdict.value, answer.detail)
         for endpoint, given in answers.items()

@@ -156,7 +156,9 @@ def test_a_role_with_a_short_idle_limit_is_told_and_loses_nothing(service: Servi
     service.wait_held_by("only")
     execution = service.trigger("rent", "one")
     worker.wait_frozen()
+    # Not any transaction: another thread may be frozen between its BEGIN and the statement that limits it.
     ended = "SELECT count(*) FROM pg_stat_activity WHERE state = 'idle in transaction' AND datname = current_database()"
+    ended += " AND query LIKE 'SELECT hold(%%'"
     service.wait(lambda: service.value(ended) == 0, "the server has ended the frozen transaction")
     worker.resume()
     service.assert_paid_once(execution, to)

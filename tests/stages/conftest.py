@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
@@ -194,7 +195,16 @@ def line(devnet: Devnet, database_url: str, tmp_path: Path, monkeypatch: pytest.
         (account,) = accounts.load(tx, ["treasury"])
         (lease,) = leases.acquire(tx, {account.account_id: 0}, {}, "stages", 600.0, 1)
     turn = Turn(
-        database, account, policy, client.finality, tuple(client.labels), lease.token, lease.lease_id, inert, 12.0
+        database,
+        account,
+        policy,
+        client.finality,
+        tuple(client.labels),
+        lease.token,
+        lease.lease_id,
+        inert,
+        12.0,
+        Random(0),
     )
     assert reconcile.run(turn, client, signer) is None
     yield Line(devnet, database, client, signer, turn)

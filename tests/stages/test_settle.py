@@ -1,10 +1,25 @@
 """Sign, broadcast, confirm, finalize: the same bytes until they are final, and nothing is believed early."""
 
+from dataclasses import replace
+from random import Random
+
+from executor.stages import broadcast
 from signer.policy import Policy
 from signer.service import Signer
 from tests.stages.conftest import Line
 
 ETHER = 10**18
+
+
+class Throw(Random):
+    """Falls as it is told."""
+
+    def __init__(self, throw: float) -> None:
+        super().__init__(0)
+        self._throw = throw
+
+    def random(self) -> float:
+        return self._throw
 
 
 def statuses(line: Line) -> list[str]:
@@ -43,6 +58,24 @@ def test_a_retry_hands_over_the_stored_bytes_again(line: Line) -> None:
     assert line.one("SELECT count, verdict FROM broadcast")[0] == 2
     line.finish()
     assert statuses(line) == ["FINAL"]
+
+
+def test_bytes_come_again_a_little_early_and_never_in_step(line: Line) -> None:
+    """[B55] A round that came exactly each second met a provider's refusal of each third post for ever."""
+    line.execution("spread", {})
+    line.reserve()
+    line.sign()
+    waits = []
+    for throw in (0.0, 0.5, 0.999):
+        line.turn.record(
+            lambda held: held.tx.exec_driver_sql("UPDATE attempt SET resend_at = clock_timestamp()").rowcount
+        )
+        assert broadcast.run(replace(line.turn, dice=Throw(throw)), line.client, False) == 1
+        (waited,) = line.one(
+            "SELECT extract(epoch FROM resend_at - (SELECT max(last_at) FROM broadcast))::float8 FROM attempt"
+        )
+        waits.append(round(waited))
+    assert waits == [12, 10, 8]
 
 
 def test_a_reorg_takes_a_mined_transaction_back_and_the_same_bytes_go_out(line: Line) -> None:

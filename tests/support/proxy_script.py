@@ -5,6 +5,7 @@ happen to one call of a batch (an error, a forged result), some only to a whole 
 """
 
 import json
+import random
 import threading
 import time
 from collections.abc import Callable
@@ -119,6 +120,10 @@ class Rule:
         """Act on each `count`-th only."""
         self._every = count
         return self
+
+    def sometimes(self, share: float, dice: random.Random) -> Self:
+        """Only this share of the calls, by chance: counted with `every`, a batch of a fitting size lost the same ones each time."""
+        return self.where(lambda _: dice.random() < share)
 
     def where(self, test: Callable[[Call], bool]) -> Self:
         """Only calls for which this is true."""
