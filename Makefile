@@ -42,8 +42,8 @@ demo: setup ## the main job on an embedded database and a local chain, under a m
 test: setup ## every test but the long ones (starts its own servers)
 	$(BIN)/python -m pytest -n auto --dist loadgroup tests
 
-chaos: setup ## the long forms of the fault tests
-	$(BIN)/python -m pytest -n auto --dist loadgroup -m chaos tests
+chaos: setup ## the long forms of the fault tests (FENCED_CHAOS_SEED chooses other timings)
+	$(BIN)/python -m pytest -n auto --dist loadgroup -m "chaos and not soak" tests
 
 model: setup ## the wider bounds of the protocol's model
 	$(BIN)/python -m pytest -n auto -m model_full -s --timeout 0 tests/model
@@ -68,7 +68,7 @@ bench: setup ## figures as ratios, with the baselines beside them
 	$(BIN)/python -m tests.bench
 
 soak: setup ## five minutes of load under random faults, on the devnet and on anvil (FENCED_CHAOS_SEED repeats one)
-	$(BIN)/python -m pytest -n 0 -m chaos -s --timeout 1800 tests/chaos/test_load.py
+	$(BIN)/python -m pytest -n 0 -m soak -s --timeout 1800 tests/chaos/test_load.py
 
 differential: setup ## our devnet beside real anvil and, where one is installed, real geth
 	@$(BIN)/python -m tests.devnet.differential

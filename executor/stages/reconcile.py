@@ -5,6 +5,7 @@ It also seeds an account at first use, closes nonces that a stranger used (P5), 
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 
 from chain.client import ChainClient
 from chain.errors import Inconsistent, WrongChain
@@ -144,7 +145,14 @@ def _decide(
     obstacle = reopening.obstacle(view, following, ahead)
     if obstacle is not None:
         return answering.refused(request, f"{ahead.ground}; {obstacle}" if ahead else obstacle)
-    return answering.reopen_rewound(request, _rewind(turn, client, view, ahead))
+    with turn.database.read() as tx:
+        until = parking.until(tx)
+    if until is None:
+        return answering.refused(
+            request,
+            "the database's clock stepped and is not believed yet, so what was due before cannot be told: ask again",
+        )
+    return answering.reopen_rewound(request, _rewind(turn, client, view, ahead, until))
 
 
 def _against(request: Request, account: Account, bent: str) -> Answer:
@@ -156,9 +164,8 @@ def _against(request: Request, account: Account, bent: str) -> Answer:
     return answering.closed(request, account) if request.kind == "resolve" else answering.refused(request, bent)
 
 
-def _rewind(turn: Turn, client: ChainClient, view: ChainView, ahead: Ahead | None) -> Rewind:
+def _rewind(turn: Turn, client: ChainClient, view: ChainView, ahead: Ahead | None, until: datetime) -> Rewind:
     with turn.database.read() as tx:
-        until = parking.now(tx)
         schedules = parking.schedules(tx, turn.account.account_id)
     slots, longer = reopening.slots_due(schedules, until)
     used = [] if ahead is None else reopening.above(client, turn.account.address, view, ahead)

@@ -10,7 +10,7 @@ from sqlalchemy import text
 
 from executor.database import Held, Tx, expect
 
-_NOW = text("SELECT clock_timestamp()")
+_UNTIL = text("SELECT greatest(clock_timestamp(), max_seen) FROM clock_guard WHERE is_settled")
 _SCHEDULES = text("""
 SELECT name, schedule, every_seconds, timezone, input, high_water_mark FROM strategy
  WHERE account_id = :account AND retired_at IS NULL AND (schedule IS NOT NULL OR every_seconds IS NOT NULL) ORDER BY name
@@ -89,9 +89,9 @@ class Parked:
     bound_nonce: int | None
 
 
-def now(tx: Tx) -> datetime:
-    """The database's clock."""
-    found: datetime = tx.execute(_NOW).scalar_one()
+def until(tx: Tx) -> datetime | None:
+    """The instant before which everything is parked: the database's clock, never earlier than any worker has seen it; None while it is in doubt."""
+    found: datetime | None = tx.execute(_UNTIL).scalar_one_or_none()
     return found
 
 

@@ -48,6 +48,7 @@ def test_half_a_minute_of_everything(install: Install, database_url: str, seed: 
 
 
 @pytest.mark.chaos
+@pytest.mark.soak
 @pytest.mark.parametrize("node_kind", ["devnet", pytest.param("anvil", marks=pytest.mark.anvil)])
 def test_five_minutes_of_everything(install: Install, own_server: OwnServer, seed: int, node_kind: str) -> None:
     scenario = LONG if node_kind == "devnet" else ON_ANVIL

@@ -91,6 +91,19 @@ def test_a_nonce_a_stranger_used_is_closed_with_evidence_and_parks_the_execution
     assert line.finish() == {following: "SUCCEEDED"}
 
 
+def test_a_nonce_with_an_unsigned_draft_is_signed_before_it_is_judged(line: Line) -> None:
+    """P5: what used it may be our own bytes of before a rewind; only signing them anew tells."""
+    execution_id = line.execution("drafted", {"value": 7})
+    line.reserve()
+    foreign(line, line.view().nonce_latest)
+    line.mine(3)
+    assert run(line) is None
+    assert line.one("SELECT state FROM nonce_reservation")[0] == "OPEN"
+    line.sign()
+    assert run(line) is None
+    assert line.state(execution_id)[0] == "PARKED"
+
+
 def test_our_own_intent_under_an_unknown_hash_halts_and_stays_open(line: Line) -> None:
     execution_id = line.execution(
         "ours", {"value": 5, "recipient": bytes.fromhex("90F79bf6EB2c4f870365E785982E1f101E93b906")}

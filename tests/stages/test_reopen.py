@@ -107,6 +107,22 @@ def test_nonces_used_above_the_rows_are_acknowledged_once_they_are_final(line: L
     assert run(line) is None, "acknowledged nonces are no ground to halt"
 
 
+def test_a_clock_in_doubt_opens_nothing_and_one_that_was_ahead_parks_up_to_there(line: Line) -> None:
+    """What was due before the reopening is told by the clock: set back, it would let slots of the lost tail run again."""
+    scheduled(line, timedelta(minutes=3))
+    elsewhere(line)
+    execute(line, "UPDATE clock_guard SET anomaly = 'stepped back', anomaly_at = now(), is_settled = false")
+    granted, text = reopen(line)
+    assert not granted
+    assert "the database's clock stepped and is not believed yet" in text
+    execute(line, "UPDATE clock_guard SET is_settled = true, max_seen = now() + interval '10 minutes'")
+    granted, text = reopen(line)
+    assert granted, text
+    assert line.one("SELECT reopened_at = max_seen FROM account, clock_guard")[0]
+    assert line.one("SELECT count(*) FROM execution WHERE state = 'PARKED' AND slot > now()")[0] == 10
+    assert line.one("SELECT high_water_mark = max_seen FROM strategy, clock_guard")[0]
+
+
 def test_a_journal_ahead_is_acknowledged_with_what_it_was_for(line: Line) -> None:
     """A journal in a store of its own remembers what the rows lost: acknowledged if mined for good, refused while it may be."""
     line.execution("kept", {})
