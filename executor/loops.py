@@ -1,4 +1,4 @@
-"""The loops of a worker that need no lease: turning due slots into rows, listening for hints, telling who holds rows for long."""
+"""The loops of a worker that need no lease: turning due slots into rows, listening for hints, telling what takes long."""
 
 import logging
 import threading
@@ -10,13 +10,17 @@ from executor.clock_guard import ClockGuard
 from executor.crashpoints import CrashHook, inert
 from executor.database import Database, Unheard, repeat
 from executor.errors import ExecutorError
-from executor.store import sessions, strategies
+from executor.store import sessions, strategies, waits
 
 log = logging.getLogger("fenced.loops")
 _LONGEST_WAIT_SECONDS = 1.0
 _LOCK_LOOK_SECONDS = 5.0
+_WAIT_LOOK_SECONDS = 30.0
+_MOST_WAITS = 20
 LONG_SECONDS = 5.0
 """How old a transaction that holds rows must be to be told: no transaction of ours is ever that old."""
+LONG_WAIT_SECONDS = 600.0
+"""How long an execution may be under way before the log tells what it waits for; again whenever that time has doubled."""
 
 
 def schedule_forever(
@@ -70,3 +74,27 @@ def tell_locks_forever(database: Database, stop: threading.Event, _: Callable[[]
             log.info("locks could not be looked at", extra={"why": str(error)})
         except Exception as error:
             log.exception("looking at locks failed unexpectedly", extra={"why": str(error)})
+
+
+def tell_waits_forever(
+    database: Database,
+    stop: threading.Event,
+    _: Callable[[], None],
+    worker: str,
+    long_seconds: float = LONG_WAIT_SECONDS,
+    look_seconds: float = _WAIT_LOOK_SECONDS,
+) -> None:
+    """Tell, until `stop`, of each execution that is under way for long, by id and age: no wait is silent [B20]."""
+    told: dict[str, float] = {}
+    while not stop.wait(look_seconds):
+        try:
+            with database.read() as tx:
+                found = waits.longest(tx, worker, long_seconds, _MOST_WAITS)
+        except ExecutorError as error:
+            log.info("waits could not be looked at", extra={"why": str(error)})
+            continue
+        for wait in found:
+            if wait.seconds >= 2 * told.get(wait.execution_id, 0.0):
+                told[wait.execution_id] = wait.seconds
+                log.warning("an execution waits for long", extra={"account": wait.account, "why": wait.told})
+        told = {wait.execution_id: told[wait.execution_id] for wait in found}

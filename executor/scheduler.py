@@ -4,7 +4,7 @@ Any worker may do it at any time; what two of them do at once is one row.
 """
 
 import logging
-from collections.abc import Iterable
+from collections import Counter
 from datetime import datetime, timedelta
 from typing import Any, cast
 
@@ -31,6 +31,7 @@ def materialise(database: Database, now: datetime, crash: CrashHook = inert) -> 
     A worker whose tzdata is older than what computed the strategy's last slot leaves it alone (P20).
     """
     inserted = 0
+    counted: Counter[tuple[str, str]] = Counter()
     with database.transaction() as tx:
         for strategy in strategies.lock_due(tx, now, _STRATEGIES):
             if strategy.tzdata_version is not None and strategy.tzdata_version > tzdata.IANA_VERSION:
@@ -39,22 +40,27 @@ def materialise(database: Database, now: datetime, crash: CrashHook = inert) -> 
                     extra={"strategy": strategy.name, "needs": strategy.tzdata_version},
                 )
                 continue
-            inserted += _materialise(tx, strategy, crash)
+            states = _materialise(tx, strategy, crash)
+            inserted += len(states)
+            counted.update((strategy.name, state) for state in states)
+    for (name, state), times in counted.items():
+        MATERIALISED.labels(name, state).inc(times)
     if inserted:
         crash(CrashPoint.SCHEDULE_RECORDED)
     return inserted
 
 
-def _materialise(tx: Tx, strategy: DueStrategy, crash: CrashHook) -> int:
+def _materialise(tx: Tx, strategy: DueStrategy, crash: CrashHook) -> list[str]:
+    """The states of the executions that were inserted."""
     recurrence = recurrence_of(strategy.schedule, strategy.every_seconds, strategy.timezone)
     if recurrence is None:
-        return 0
+        return []
     slots = recurrence.due(strategy.high_water_mark, strategy.now, _SLOTS)
     if not slots:
         strategies.advance(
             tx, strategy.name, strategy.high_water_mark, recurrence.next(strategy.now), tzdata.IANA_VERSION
         )
-        return 0
+        return []
     overlaps = strategy.overlap == "skip" and executions.has_live(tx, strategy.name)
     following = recurrence.next(strategy.now)
     rows: list[dict[str, Any]] = []
@@ -80,18 +86,12 @@ def _materialise(tx: Tx, strategy: DueStrategy, crash: CrashHook) -> int:
             }
         )
     crash(CrashPoint.SCHEDULE_COMPUTED)
-    inserted = executions.insert(tx, rows)
+    inserted = set(executions.insert(tx, rows))
     strategies.advance(tx, strategy.name, slots[-1], following, tzdata.IANA_VERSION)
-    _count(strategy.name, (row["state"] for row in rows))
-    return len(inserted)
+    return [row["state"] for row in rows if row["execution_id"] in inserted]
 
 
 def _lateness(slot: datetime, now: datetime) -> str | None:
     """What marks a run that was missed and is made up for; history keeps it when the row says something else."""
     late = (now - slot).total_seconds()
     return f"catch-up: {late:.0f} s late" if late > _GRACE_SECONDS else None
-
-
-def _count(strategy: str, states: Iterable[str]) -> None:
-    for state in states:
-        MATERIALISED.labels(strategy, state).inc()

@@ -20,7 +20,7 @@ from executor.clock import boottime
 from executor.crashpoints import CrashHook
 from executor.database import CommitUnknown, Database, FenceRefused
 from executor.errors import ExecutorError
-from executor.loops import listen_forever, schedule_forever, tell_locks_forever
+from executor.loops import listen_forever, schedule_forever, tell_locks_forever, tell_waits_forever
 from executor.plan_process import PlanPool
 from executor.records import Account, Lease
 from executor.stages import plan
@@ -115,6 +115,7 @@ class Worker:
                 ("schedule", partial(schedule_forever, clock=tenure.clock, crash=self._crash)),
                 ("listen", listen_forever),
                 ("locks", tell_locks_forever),
+                ("waits", partial(tell_waits_forever, worker=self.name)),
             )
         ]
         tenure.start()

@@ -10,8 +10,10 @@ import tzdata
 
 from executor import scheduler
 from executor.clock_guard import ClockGuard
-from executor.database import Database, Refused
+from executor.crashpoints import CrashPoint
+from executor.database import Busy, Database, Refused
 from executor.store import executions
+from executor.telemetry import REGISTRY
 from tests.lease.conftest import Open
 
 
@@ -70,6 +72,31 @@ def test_eight_schedulers_at_once_make_one_row_a_slot(
         inserted = sum(pool.map(look, databases))
     assert inserted == len(states(database)) == 5
     assert materialise(database) == 0
+
+
+def test_slots_of_a_transaction_that_was_given_up_are_not_counted(database: Database, account_ids: list[int]) -> None:
+    names = ["counted-a", "counted-b"]
+    for name in names:
+        strategy(database, account_ids[0], name=name, misfire="all")
+
+    def counted() -> list[float | None]:
+        labels = [{"strategy": name, "state": "PENDING"} for name in names]
+        return [REGISTRY.get_sample_value("fenced_slots_total", label) for label in labels]
+
+    points: list[CrashPoint] = []
+
+    def fail_at_the_second(point: CrashPoint) -> None:
+        points.append(point)
+        if len(points) == 2:
+            raise Busy("given up")
+
+    now = ClockGuard().look(database)
+    assert now is not None
+    with pytest.raises(Busy):
+        scheduler.materialise(database, now, fail_at_the_second)
+    assert counted() == [None, None]
+    assert scheduler.materialise(database, now) == 10
+    assert counted() == [5, 5]
 
 
 def test_after_downtime_the_newest_slot_runs_and_the_others_say_why_not(
