@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
+from chain.agreement import Claim
 from chain.client import ChainClient
 from chain.types import BlockRef, ChainView
 from executor.recurrence import recurrence_of, slot_text
@@ -120,7 +121,7 @@ def above(
 
 
 def unproved(client: ChainClient, view: ChainView, paid: bytes) -> str | None:
-    """Why a transaction proves no payment, None if it took effect in a canonical block at or below the final one.
+    """Why a transaction proves no payment, None if it took effect in a block that every endpoint calls final.
 
     Raises Unavailable when no endpoint answers.
     """
@@ -129,9 +130,10 @@ def unproved(client: ChainClient, view: ChainView, paid: bytes) -> str | None:
         return f"the chain knows no mined transaction 0x{paid.hex()}: correct the hash, or wait until it is mined and ask again"
     if receipt.status != 1:
         return f"the transaction 0x{paid.hex()} reverted in block {receipt.block.number}: it paid nothing"
-    canonical = client.canonical_hashes([receipt.block.number])[receipt.block.number]
-    if view.final is None or receipt.block.number > view.final.number or receipt.block.hash != canonical:
+    if view.final is None or receipt.block.number > view.final.number:
         return f"block {receipt.block.number} with the transaction 0x{paid.hex()} is not final yet: wait and ask again"
+    if not client.proofs([Claim(paid, receipt.block, receipt.status)], view.final).proved[0]:
+        return f"not every endpoint says that the transaction 0x{paid.hex()} is final: wait and ask again"
     return None
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from chain.client import ChainClient
 from executor import operations
 from executor.database import Held, Refused
 from executor.recurrence import slot_text
@@ -15,6 +16,8 @@ from executor.store import executions
 from executor.store import operations as asked
 from tests.stages.conftest import Line
 from tests.stages.test_reconcile import foreign, run
+from tests.support.proxy import RecordingProxy
+from tests.support.proxy_script import on
 
 
 def reopen(line: Line) -> tuple[bool, str]:
@@ -290,6 +293,14 @@ def test_a_paid_one_ends_with_a_final_transaction_only(line: Line) -> None:
     assert 'fenced reopen treasury --why "…" comes first' in text
     line.mine(2)
     assert reopen(line)[0]
+    with RecordingProxy(line.devnet.url) as liar:
+        true, line.client = line.client, ChainClient("local", 31337, [line.devnet.url, liar.url], line.client.finality)
+        liar.script(on("eth_getTransactionReceipt").answer(None))
+        granted, text = resolve(line, execution_id, bytes.fromhex(paid[2:]))
+        line.client.close()
+        line.client = true
+    assert not granted
+    assert f"not every endpoint says that the transaction {paid} is final" in text
     assert resolve(line, execution_id, bytes.fromhex(paid[2:])) == (True, "it is SKIPPED now")
     assert line.state(execution_id) == ("SKIPPED", f"paid by {paid}, says me: looked at the chain")
     with pytest.raises(Exception, match="SKIPPED, not PARKED"):
