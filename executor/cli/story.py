@@ -59,7 +59,7 @@ def _head(story: "Story") -> Iterator[str]:
     if one.ended_at is not None:
         took = "" if one.steps is None else f", {one.steps_effective or 0} of {one.steps} steps took effect"
         yield f"  ended {instant(one.ended_at)}{took}"
-    elif one.expires_at is not None:
+    elif one.expires_at is not None and one.state in {"PENDING", "PLANNED"}:
         yield f"  begins by {instant(one.expires_at)} or not at all"
     if one.evidence is not None:
         yield f"  evidence {json.dumps(one.evidence)}"

@@ -82,7 +82,12 @@ def test_status_counts_what_it_does_not_list_and_show_tells_an_acknowledged_nonc
     desk: Desk, rows: Rows, lane: Lane
 ) -> None:
     for _ in range(12):
-        lifecycle.change(rows, lane, rows.pending(lane), "PARKED")
+        parked = rows.pending(lane)
+        with rows.held(lane):
+            rows.run("UPDATE execution SET expires_at = clock_timestamp() WHERE execution_id = %s", parked)
+        assert "begins by" in desk.run("show", parked).out
+        lifecycle.change(rows, lane, parked, "PARKED")
+    assert "begins by" not in desk.run("show", parked).out, "released, it has no deadline"
     assert "✗ executions: 2 more are parked\n      fenced executions --state PARKED" in desk.run("status").out
     request = rows.value(
         "INSERT INTO request (kind, account_id, why, who) VALUES ('reopen', %s, 'restored', 'me') RETURNING request_id",
