@@ -10,6 +10,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from random import Random
+from typing import Any
 
 import psycopg
 
@@ -20,6 +21,7 @@ from tests.support.postgres import plain_connection
 
 Relief = Callable[[], object]
 _NODE_SECONDS = 20.0
+_SPIKED_WEI = 10 * 10**9
 _READS = ["eth_get*", "eth_blockNumber", "eth_feeHistory", "eth_estimateGas", "eth_maxPriorityFeePerGas", "eth_chainId"]
 _METHODS = {"send": ["eth_sendRawTransaction"], "read": _READS, "receipt": ["eth_getTransactionReceipt"]}
 _ARGUMENTS: dict[str, Callable[[Random], object]] = {
@@ -161,6 +163,9 @@ class Injuries:
         self._order("devnet_restart", {"losePool": True, "downtimeMs": rng.randrange(100, 1500)})
 
     def _fee_spike(self, _: Fault, rng: Random) -> None:
+        head: Any = self._order("eth_getBlockByNumber", "latest", False)
+        if int(head["baseFeePerGas"], 16) > _SPIKED_WEI:
+            raise LookupError("the one before is not over: spikes on top of one another never end")
         self._order("devnet_baseFee", {"spike": {"factor": 20, "blocks": rng.randrange(2, 6)}})
 
     def _order(self, method: str, *arguments: object) -> object:
