@@ -62,9 +62,9 @@ def tick(
     state = _state(turn)
     due = boottime() - progress.reconciled_at >= (_RECONCILE_SECONDS if progress.blocked is None else 2.0)
     if due or has_requests:
-        progress.blocked = reconcile.run(turn, client, signer)
+        told, progress.blocked = progress.blocked, reconcile.run(turn, client, signer)
         progress.reconciled_at = boottime()
-        if progress.blocked is not None:
+        if progress.blocked not in {None, told}:
             log.warning(
                 "reconcile found a reason to stop", extra={"account": turn.account.name, "why": progress.blocked}
             )
