@@ -223,6 +223,11 @@ def _close_foreign(turn: Turn, client: ChainClient, view: ChainView, entries: Se
         hashes = [*{*nonce.hashes, *journaled.get(nonce.nonce, ())}]
         witnesses = client.without_receipt(hashes, turn.account.address, nonce.nonce, view.final)
         if not witnesses:
+            if lost := _lost(client, nonce, hashes, view.final):
+                why = f"nonce {nonce.nonce} was used by 0x{lost.hex()}, which the signer's journal has and no row does: restored or copied"
+                with turn.database.transaction() as tx:
+                    accounts.halt(tx, turn.account.account_id, why)
+                return
             continue
         found = client.find_spending(
             turn.account.address, nonce.nonce, max(0, view.final.number - _SCAN_BLOCKS), view.final.number
@@ -251,6 +256,13 @@ def _record_foreign(turn: Turn, nonce: int, spent_by: bytes | None, final: Block
 
     turn.record(write)
     turn.crash(CrashPoint.RECONCILE_FOREIGN_CLOSED)
+
+
+def _lost(client: ChainClient, nonce: Unseen, hashes: Sequence[bytes], final: BlockRef) -> bytes | None:
+    """The transaction at or below the final block that used the nonce and that only the journal knows: no row would ever close it."""
+    unknown = [item for item in hashes if item not in nonce.hashes]
+    mined = client.receipts(unknown)
+    return next((r.hash for r in mined if r is not None and r.block.number <= final.number), None)
 
 
 def _is_ours(turn: Turn, nonce: Unseen, to: bytes | None, value_wei: int, data: bytes, access_list: AccessList) -> bool:

@@ -28,6 +28,10 @@ class Build:
     reconciles_ever: bool = True
     judges_drafts: bool = False
     """Whether a nonce may be closed as foreign before its draft is signed: the signature is what would tell our bytes."""
+    compares_before_cancel: bool = True
+    """Whether an operator's cancel is answered by a pass that compared rows, journal and chain, as other requests are."""
+    halts_on_lost_bytes: bool = True
+    """Whether a nonce used for good by bytes that the journal has and no row does halts: rows were lost, nobody else would end it."""
     follows_chain: bool = False  # 28
     first_final_ends: bool = False  # 29
     reserves_together: bool = True  # 30

@@ -110,6 +110,8 @@ def _unseen(b: Build, s: State, w: int) -> Iterator[Step]:
             rules.move(s, w, ("foreign", row.nonce, row.owner, reach, s.deep)),
         )
         if b.foreign_evidence == "journal" and b.journal and any(tx in e.signed for e in s.journal):
+            if b.halts_on_lost_bytes:
+                yield _compared(w, f"nonce {row.nonce}: bytes that only the journal has", s)
             continue
         is_ours = tx.payload in (row.owner % 100, CANCEL)
         if is_ours and b.foreign_evidence != "hash":

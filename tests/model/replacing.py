@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from tests.model import rules, signing
+from tests.model import reconciling, rules, signing
 from tests.model.build import Build, Scenario
 from tests.model.state import (
     CANCEL,
@@ -66,6 +66,8 @@ def _send_first(b: Build, c: Scenario, s: State, w: int, row: Row, tx: Tx) -> It
 def answer_cancel(b: Build, c: Scenario, s: State, w: int) -> Iterator[Step]:
     """What an operator asked for: every open nonce gets a CANCEL, and no further one is reserved (P2)."""
     if s.account.rewound:
+        return
+    if b.compares_before_cancel and reconciling.ground(b, s, reconciling.evidence(b, s), s.rows):
         return
     for e, execution in enumerate(s.executions):
         if execution.cancel != 1 or execution.state not in (PENDING, RUNNING):

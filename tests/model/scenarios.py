@@ -26,6 +26,7 @@ FAST = (
     Scenario("reissue", (1,), foreign=True, reorg=True, reissue=True, splits_sign=False),
     # The rows go back.
     Scenario("rows restored unseen", (1,), restore="quiet", reorg=True),
+    Scenario("rows restored unseen, cancel", (1,), workers=1, restore="quiet", cancel=1, reorg=True),
     Scenario("rows and journal restored", (1,), restore="timeline", shared_journal=True),
     Scenario("reopened", (1,), restore="timeline", reopen=True),
     Scenario("reopened without the journal", (1,), restore="timeline", shared_journal=True, reopen=True),

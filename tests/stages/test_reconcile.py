@@ -119,6 +119,24 @@ def test_our_own_intent_under_an_unknown_hash_halts_and_stays_open(line: Line) -
     assert line.one("SELECT state FROM nonce_reservation")[0] == "OPEN"
 
 
+def test_bytes_that_only_the_journal_has_halt(line: Line) -> None:
+    """P5: the rows lost the variant that was mined; it is no stranger's, and nothing in the rows would ever close it."""
+    execution_id = line.execution("lost", {})
+    line.send()
+    (hash_,) = line.one("SELECT '0x' || encode(hash, 'hex') FROM attempt")
+    with line.database.transaction() as tx:
+        tx.exec_driver_sql("ALTER TABLE attempt DISABLE TRIGGER ALL")
+        tx.exec_driver_sql("UPDATE attempt SET hash = sha256(hash), raw = sha256(raw)")
+        tx.exec_driver_sql("ALTER TABLE attempt ENABLE TRIGGER ALL")
+    line.mine()
+    assert run(line) is None, "not final yet"
+    line.mine(2)
+    run(line)
+    assert line.account().state == "halted"
+    assert f"was used by {hash_}, which the signer's journal has and no row does" in str(line.account().reason)
+    assert line.state(execution_id)[0] == "RUNNING"
+
+
 def test_a_reorg_past_finality_is_noticed_by_the_witness(line: Line) -> None:
     line.execution("deep", {})
     line.send()
