@@ -8,7 +8,7 @@ from functools import partial
 from executor import scheduler
 from executor.clock_guard import ClockGuard
 from executor.crashpoints import CrashHook, inert
-from executor.database import Database, Unheard, repeat
+from executor.database import Database, Tx, Unheard, repeat
 from executor.errors import ExecutorError
 from executor.store import sessions, strategies, waits
 
@@ -65,15 +65,12 @@ def listen_forever(database: Database, stop: threading.Event, wake: Callable[[],
 
 def tell_locks_forever(database: Database, stop: threading.Event, _: Callable[[], None]) -> None:
     """Tell, until `stop`, of each transaction that holds rows of ours for long: what waits for it stands still meanwhile [B97]."""
-    while not stop.wait(_LOCK_LOOK_SECONDS):
-        try:
-            with database.read() as tx:
-                for holder in sessions.holders(tx, LONG_SECONDS):
-                    log.warning("rows are held for long", extra={"why": holder.told})
-        except ExecutorError as error:
-            log.info("locks could not be looked at", extra={"why": str(error)})
-        except Exception as error:
-            log.exception("looking at locks failed unexpectedly", extra={"why": str(error)})
+
+    def look(tx: Tx) -> None:
+        for holder in sessions.holders(tx, LONG_SECONDS):
+            log.warning("rows are held for long", extra={"why": holder.told})
+
+    _look_forever(database, stop, _LOCK_LOOK_SECONDS, "locks", look)
 
 
 def tell_waits_forever(
@@ -86,15 +83,28 @@ def tell_waits_forever(
 ) -> None:
     """Tell, until `stop`, of each execution that is under way for long, by id and age: no wait is silent [B20]."""
     told: dict[str, float] = {}
-    while not stop.wait(look_seconds):
-        try:
-            with database.read() as tx:
-                found = waits.longest(tx, worker, long_seconds, _MOST_WAITS)
-        except ExecutorError as error:
-            log.info("waits could not be looked at", extra={"why": str(error)})
-            continue
+
+    def look(tx: Tx) -> None:
+        found = waits.longest(tx, worker, long_seconds, _MOST_WAITS)
         for wait in found:
             if wait.seconds >= 2 * told.get(wait.execution_id, 0.0):
                 told[wait.execution_id] = wait.seconds
                 log.warning("an execution waits for long", extra={"account": wait.account, "why": wait.told})
-        told = {wait.execution_id: told[wait.execution_id] for wait in found}
+        for ended in told.keys() - {wait.execution_id for wait in found}:
+            del told[ended]
+
+    _look_forever(database, stop, look_seconds, "waits", look)
+
+
+def _look_forever(
+    database: Database, stop: threading.Event, seconds: float, what: str, look: Callable[[Tx], None]
+) -> None:
+    """Look every `seconds` until `stop`; no failure ends it."""
+    while not stop.wait(seconds):
+        try:
+            with database.read() as tx:
+                look(tx)
+        except ExecutorError as error:
+            log.info("%s could not be looked at", what, extra={"why": str(error)})
+        except Exception as error:
+            log.exception("looking at %s failed unexpectedly", what, extra={"why": str(error)})

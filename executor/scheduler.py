@@ -30,7 +30,6 @@ def materialise(database: Database, now: datetime, crash: CrashHook = inert) -> 
 
     A worker whose tzdata is older than what computed the strategy's last slot leaves it alone (P20).
     """
-    inserted = 0
     counted: Counter[tuple[str, str]] = Counter()
     with database.transaction() as tx:
         for strategy in strategies.lock_due(tx, now, _STRATEGIES):
@@ -40,14 +39,12 @@ def materialise(database: Database, now: datetime, crash: CrashHook = inert) -> 
                     extra={"strategy": strategy.name, "needs": strategy.tzdata_version},
                 )
                 continue
-            states = _materialise(tx, strategy, crash)
-            inserted += len(states)
-            counted.update((strategy.name, state) for state in states)
+            counted.update((strategy.name, state) for state in _materialise(tx, strategy, crash))
     for (name, state), times in counted.items():
         MATERIALISED.labels(name, state).inc(times)
-    if inserted:
+    if counted:
         crash(CrashPoint.SCHEDULE_RECORDED)
-    return inserted
+    return counted.total()
 
 
 def _materialise(tx: Tx, strategy: DueStrategy, crash: CrashHook) -> list[str]:

@@ -10,6 +10,7 @@ from chain.types import Depth, FinalityRule
 from executor.crashpoints import CrashHook, CrashPoint
 from executor.database import Database, Held, Refused, repeat
 from executor.records import Account
+from executor.store import accounts
 from signer.policy import Policy
 from signer.request import Fence
 
@@ -54,6 +55,16 @@ class Turn:
             Busy: given up each time; the next tick looks again.
         """
         return repeat(lambda: self._record(write))
+
+    def halt(self, why: str) -> None:
+        """Halt the account, with the reason that a person is told (P15). Needs no fence: it only stops."""
+        with self.database.transaction() as tx:
+            accounts.halt(tx, self.account.account_id, why)
+
+    def note_attention(self, why: str) -> None:
+        """What a person should look at; decides nothing."""
+        with self.database.transaction() as tx:
+            accounts.note_attention(tx, self.account.account_id, why)
 
     def _record(self, write: Callable[[Held], Result]) -> Result:
         with self.database.hold(self.account.account_id, self.token, self.lease_id) as held:

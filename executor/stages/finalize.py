@@ -7,7 +7,7 @@ from chain.client import ChainClient
 from chain.types import BlockRef, ChainView
 from executor.crashpoints import CrashPoint
 from executor.database import Held
-from executor.store import accounts, attempts, executions, receipts, reservations
+from executor.store import attempts, executions, receipts, reservations
 from executor.turn import Turn
 
 log = logging.getLogger("fenced.finalize")
@@ -33,12 +33,9 @@ def run(turn: Turn, client: ChainClient, view: ChainView) -> dict[str, str]:
         return {}
     if _is_changed(client, witness):
         # P14. Reconcile looks at the newest witness only: the one that this closing would add must not bury an older one.
-        with turn.database.transaction() as tx:
-            accounts.halt(
-                tx,
-                turn.account.account_id,
-                f"block {witness.witness_number} that proved a closed nonce is no longer canonical: a reorg past finality",
-            )
+        turn.halt(
+            f"block {witness.witness_number} that proved a closed nonce is no longer canonical: a reorg past finality"
+        )
         return {}
     found = client.proofs([claim for _, claim in candidates], final)
     proved = [c for (c, _), is_proved in zip(candidates, found.proved, strict=True) if is_proved]
@@ -82,5 +79,4 @@ def _unbelieve(held: Held, rows: list[tuple[int, int]]) -> None:
 def _tell(turn: Turn, contradicting: list[str], final: BlockRef) -> None:
     why = f"{', '.join(contradicting)} contradicts another endpoint below the final block {final.number}: what they dispute is not called final"
     log.warning("endpoints disagree", extra={"account": turn.account.name, "why": why})
-    with turn.database.transaction() as tx:
-        accounts.note_attention(tx, turn.account.account_id, why)
+    turn.note_attention(why)

@@ -196,9 +196,4 @@ def _intents(turn: Turn, pending: PendingExecution, plan: Planned) -> list[dict[
 
 
 def _offend(turn: Turn, pending: PendingExecution, refusal: Refused) -> None:
-    with turn.database.transaction() as tx:
-        accounts.note_attention(
-            tx,
-            turn.account.account_id,
-            f"{refusal.constraint} refused the plan of {pending.execution_id}: {refusal.detail}",
-        )
+    turn.note_attention(f"{refusal.constraint} refused the plan of {pending.execution_id}: {refusal.detail}")

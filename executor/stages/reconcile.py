@@ -70,8 +70,7 @@ def run(turn: Turn, client: ChainClient, signer: Signer) -> str | None:
     if ground is None and account.first_nonce is None and view.nonce_pending != view.nonce_latest:
         return _wait(turn, rows, _why_not_seeded(view))
     if ground is not None:
-        with turn.database.transaction() as tx:
-            accounts.halt(tx, account.account_id, ground)
+        turn.halt(ground)
         turn.crash(CrashPoint.RECONCILE_HALTED)
     elif account.state != "halted":
         _close_foreign(turn, client, view, entries)
@@ -225,8 +224,7 @@ def _close_foreign(turn: Turn, client: ChainClient, view: ChainView, entries: Se
         if not witnesses:
             if lost := _lost(client, nonce, hashes, view.final):
                 why = f"nonce {nonce.nonce} was used by 0x{lost.hex()}, which the signer's journal has and no row does: restored or copied"
-                with turn.database.transaction() as tx:
-                    accounts.halt(tx, turn.account.account_id, why)
+                turn.halt(why)
                 return
             continue
         found = client.find_spending(
@@ -235,12 +233,7 @@ def _close_foreign(turn: Turn, client: ChainClient, view: ChainView, entries: Se
         if found is not None and found.hash in hashes:
             continue  # ours, and a receipt that lags
         if found is not None and _is_ours(turn, nonce, found.to, found.value_wei, found.data, found.access_list):
-            with turn.database.transaction() as tx:
-                accounts.halt(
-                    tx,
-                    turn.account.account_id,
-                    f"nonce {nonce.nonce} was used by our own intent under the unknown hash 0x{found.hash.hex()}",
-                )
+            turn.halt(f"nonce {nonce.nonce} was used by our own intent under the unknown hash 0x{found.hash.hex()}")
             return
         turn.crash(CrashPoint.RECONCILE_FOREIGN_SEEN)
         _record_foreign(turn, nonce.nonce, found.hash if found else None, view.final, witnesses)
@@ -279,8 +272,7 @@ def _why_not_seeded(view: ChainView) -> str:
 
 def _stop(turn: Turn, why: str) -> str:
     """Another chain behind an endpoint halts the account (P15) and stands against opening it."""
-    with turn.database.transaction() as tx:
-        accounts.halt(tx, turn.account.account_id, why)
+    turn.halt(why)
     rows = _read(turn, 0)
     answers = [_against(request, rows.account, why) for request in rows.waiting]
     if answers:
@@ -295,8 +287,7 @@ def _record_answers(held: Held, answers: Sequence[Answer]) -> None:
 
 def _wait(turn: Turn, rows: _Rows, why: str) -> str:
     """Nothing is concluded yet; who asked for a reopening is told."""
-    with turn.database.transaction() as tx:
-        accounts.note_attention(tx, turn.account.account_id, why)
+    turn.note_attention(why)
     refused = [answering.refused(request, why) for request in rows.waiting if request.kind == "reopen"]
     if refused:
         turn.record(lambda held: _record_answers(held, refused))

@@ -16,7 +16,7 @@ from chain.types import ChainView
 from executor.crashpoints import CrashPoint
 from executor.database import Held, Refused
 from executor.records import Intent, NewReservation, Spent
-from executor.store import accounts, executions, plans, reservations
+from executor.store import executions, plans, reservations
 from executor.turn import Turn, record_in_halves
 from executor.units import format_wei
 
@@ -52,13 +52,10 @@ def run(turn: Turn, client: ChainClient, view: ChainView) -> int:
         return 0
     if view.nonce_latest > frontier.next_nonce:
         # P15. The rows were read after the chain, so honest ones can only be ahead of it.
-        with turn.database.transaction() as tx:
-            accounts.halt(
-                tx,
-                turn.account.account_id,
-                f"the chain counts nonce {view.nonce_latest}, the rows reach {frontier.next_nonce - 1}: "
-                "the key was used elsewhere or rows are lost",
-            )
+        turn.halt(
+            f"the chain counts nonce {view.nonce_latest}, the rows reach {frontier.next_nonce - 1}: "
+            "the key was used elsewhere or rows are lost"
+        )
         turn.crash(CrashPoint.RESERVE_HALTED)
         return 0
     choice = _choose(turn, client, view, ready, spent, frontier)
@@ -215,7 +212,4 @@ def _record(
 
 def _offend(turn: Turn, intents: Sequence[Intent], refusal: Refused) -> None:
     """One execution that a constraint refuses: the account shows it, the execution keeps waiting (it has no nonce)."""
-    with turn.database.transaction() as tx:
-        accounts.note_attention(
-            tx, turn.account.account_id, f"{refusal.constraint} refused {intents[0].execution_id}: {refusal.detail}"
-        )
+    turn.note_attention(f"{refusal.constraint} refused {intents[0].execution_id}: {refusal.detail}")

@@ -8,7 +8,7 @@ from chain.types import ChainView
 from executor.crashpoints import CrashPoint
 from executor.database import FenceRefused, Held
 from executor.records import Draft
-from executor.store import accounts, attempts
+from executor.store import attempts
 from executor.turn import Turn
 from signer.request import Kind, RefusalReason, Refused, Signed, SignRequest
 from signer.service import Signer
@@ -92,14 +92,8 @@ def _raise_if_stale(refused: Sequence[tuple[Draft, Refused]]) -> None:
 def _tell(turn: Turn, refused: Sequence[tuple[Draft, Refused]]) -> None:
     for draft, refusal in refused:
         if refusal.reason is RefusalReason.GUARD:
-            with turn.database.transaction() as tx:
-                accounts.halt(tx, turn.account.account_id, f"the signer refused nonce {draft.nonce}: {refusal.detail}")
+            turn.halt(f"the signer refused nonce {draft.nonce}: {refusal.detail}")
             turn.crash(CrashPoint.SIGN_HALTED)
             return
         if draft.kind == Kind.CANCEL:
-            with turn.database.transaction() as tx:
-                accounts.note_attention(
-                    tx,
-                    turn.account.account_id,
-                    f"the cancel of nonce {draft.nonce} was refused by policy: {refusal.detail}",
-                )
+            turn.note_attention(f"the cancel of nonce {draft.nonce} was refused by policy: {refusal.detail}")
