@@ -75,18 +75,20 @@ def test_an_ordinary_user_runs_it(tmp_path: Path) -> None:
     home = Path(tempfile.mkdtemp(prefix="fenced-test-"))
     try:
         home.chmod(0o711)
-        (home / "python").mkdir()
+        shown = {"python": sys.base_prefix, "code": str(ROOT), "packages": sysconfig.get_path("purelib")}
+        for name in shown:
+            (home / name).mkdir()
         (home / "state").mkdir(mode=0o700)
         os.chown(home / "state", 65534, 65534)
-        # The interpreter may lie where only root can read: show it elsewhere. HOME is not writable, as in a container.
+        # Interpreter and program may lie where only root can read: show them elsewhere. HOME is not writable, as in a container.
         interpreter = home / "python" / Path(sys.executable).resolve().relative_to(sys.base_prefix)
-        path = f"{ROOT}:{sysconfig.get_path('purelib')}"
-        mount = f'mount --bind "{sys.base_prefix}" "{home}/python" && exec "$@"'
+        mounts = [f'mount --bind "{real}" "{home}/{name}"' for name, real in shown.items()]
+        mount = " && ".join([*mounts, 'exec "$@"'])
         as_nobody = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "env", "-i"]
         as_nobody += [
             f"LD_LIBRARY_PATH={home}/python/lib",
             f"HOME={tmp_path}",
-            f"PYTHONPATH={path}",
+            f"PYTHONPATH={home}/code:{home}/packages",
             f"TMPDIR={tempfile.gettempdir()}",
         ]
         program = [*as_nobody, str(interpreter), "-B", "-c", LIFE, str(home / "state")]
