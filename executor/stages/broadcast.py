@@ -36,7 +36,7 @@ def select(turn: Turn, halted: bool) -> list[Sendable]:
     """
     longest = max(_SOON_SECONDS, turn.rebroadcast_seconds)
     with turn.database.read() as tx:
-        return list(attempts.select_sendable(tx, turn.account.account_id, _BATCH, halted, longest))
+        return list(attempts.select_sendable(tx, turn.account.account_id, _BATCH, halted, _SOON_SECONDS, longest))
 
 
 def hand_over(turn: Turn, client: ChainClient, due: Sequence[Sendable]) -> int:

@@ -36,9 +36,10 @@ SELECT :account, r.nonce, r.seq + 1, 'CANCEL', c.cancel_digest, r.gas, r.max_fee
 """)
 # The prefix ends at the first nonce that has a draft and no signed bytes: every open nonce has one or the other.
 _SENDABLE = text("""
-SELECT a.nonce, a.seq, a.status, a.raw, a.hash, a.kind, r.execution_id
+SELECT a.nonce, a.seq, a.status, a.raw, a.hash, a.kind, r.execution_id,
+       a.status = 'SIGNED' OR a.resend_at NOT BETWEEN (SELECT clock_timestamp()) AND (SELECT clock_timestamp()) + make_interval(secs => :longest) AS is_due
   FROM attempt a CROSS JOIN LATERAL (SELECT execution_id, state FROM nonce_reservation n WHERE (n.account_id, n.nonce) = (a.account_id, a.nonce) OFFSET 0) r
- WHERE a.account_id = :account AND a.status IN ('SIGNED', 'SENT') AND (a.status = 'SIGNED' OR a.resend_at NOT BETWEEN (SELECT clock_timestamp()) AND (SELECT clock_timestamp()) + make_interval(secs => :longest)) AND r.state = 'OPEN'
+ WHERE a.account_id = :account AND a.status IN ('SIGNED', 'SENT') AND (a.status = 'SIGNED' OR a.resend_at NOT BETWEEN (SELECT clock_timestamp()) + make_interval(secs => :soon) AND (SELECT clock_timestamp()) + make_interval(secs => :longest)) AND r.state = 'OPEN'
    AND (a.status = 'SENT' OR NOT (SELECT is_moved(b.timeline, b.system_identifier) FROM account b WHERE b.account_id = :account))
    AND NOT EXISTS (SELECT 1 FROM attempt n WHERE (n.account_id, n.nonce) = (a.account_id, a.nonce)
                       AND (n.status = 'MINED' OR (n.seq > a.seq AND n.status IN ('SIGNED', 'SENT'))))
@@ -122,17 +123,25 @@ def record_refused(held: Held, rows: Sequence[tuple[int, int, str, int, int, int
         expect(held.tx.execute(_INSERT_CANCEL, bound).rowcount, len(rows), "cancel drafts")
 
 
-def select_sendable(tx: Tx, account_id: int, most: int, halted: bool, longest_seconds: float) -> list[Sendable]:
+def select_sendable(
+    tx: Tx, account_id: int, most: int, halted: bool, soon_seconds: float, longest_seconds: float
+) -> list[Sendable]:
     """What is due to be handed over of the contiguous prefix of open nonces that have signed bytes, in order.
 
-    A halted account makes no first hand-over but of cancels (P16), one whose database moved none at all. What is due later
-    than in `longest_seconds`, the longest wait there is, was noted before the database's clock was set back, and is due now.
+    What is due brings along what lies below it and is due within `soon_seconds`, so that bytes no node has taken arrive in
+    the order of their nonces [B14]. A halted account makes no first hand-over but of cancels (P16), one whose database
+    moved none at all. What is due later than in `longest_seconds`, the longest wait there is, was noted before the
+    database's clock was set back, and is due now.
     """
-    rows = tx.execute(_SENDABLE, {"account": account_id, "most": most, "longest": longest_seconds})
+    bound = {"account": account_id, "most": most, "soon": soon_seconds, "longest": longest_seconds}
+    rows = [
+        row for row in tx.execute(_SENDABLE, bound) if not (halted and row.status == "SIGNED" and row.kind != "CANCEL")
+    ]
+    last = max((row.nonce for row in rows if row.is_due), default=-1)
     return [
         Sendable(row.nonce, row.seq, row.status, row.raw, row.hash, row.execution_id)
         for row in rows
-        if not (halted and row.status == "SIGNED" and row.kind != "CANCEL")
+        if row.nonce <= last
     ]
 
 

@@ -4,6 +4,7 @@ from dataclasses import replace
 from random import Random
 
 from executor.stages import broadcast
+from executor.store import attempts
 from signer.policy import Policy
 from signer.service import Signer
 from tests.stages.conftest import Line
@@ -76,6 +77,39 @@ def test_bytes_come_again_a_little_early_and_never_in_step(line: Line) -> None:
         )
         waits.append(round(waited))
     assert waits == [12, 10, 8]
+
+
+def test_what_is_due_brings_along_what_no_node_has_taken_below_it(line: Line) -> None:
+    """[B14] Two groups of refused bytes with waits of their own: a node got the upper one first, with a gap below it."""
+    for i in range(4):
+        line.execution(f"gap-{i}", {})
+    line.send()
+    hashes = [sent["hash"] for sent in line.devnet.rpc("devnet_submissions")[-4:]]
+    line.devnet.rpc("anvil_dropAllTransactions")
+
+    first = line.one("SELECT min(nonce) FROM attempt")[0]
+
+    def due_in(*seconds: float) -> None:
+        statement = (
+            "UPDATE attempt SET resend_at = clock_timestamp() + make_interval(secs => (%s::float8[])[nonce - %s])"
+        )
+        waits = [float(wait) for wait in seconds]
+        line.turn.record(lambda held: held.tx.exec_driver_sql(statement, (waits, first - 1)).rowcount)
+
+    def selected() -> list[int]:
+        with line.database.read() as tx:
+            due = attempts.select_sendable(tx, line.account_id, 9, False, soon_seconds=600, longest_seconds=1200)
+        return [sendable.nonce - first for sendable in due]
+
+    due_in(300, 300, 0, 300)
+    assert selected() == [0, 1, 2], "nothing above nonce 3 is due"
+    due_in(900, 300, 0, 0)
+    assert selected() == [1, 2, 3], "nonce 0 was taken, it waits for long"
+    due_in(300, 300, 300, 300)
+    assert selected() == [], "nothing is due"
+    due_in(0.9, 0.9, 0, 11)
+    assert line.broadcast() == 3
+    assert [sent["hash"] for sent in line.devnet.rpc("devnet_submissions")[-3:]] == hashes[:3]
 
 
 def test_a_reorg_takes_a_mined_transaction_back_and_the_same_bytes_go_out(line: Line) -> None:
