@@ -69,11 +69,11 @@ def run(turn: Turn, client: ChainClient, signer: Signer) -> str | None:
     ground = bent if bent is not None else ahead.ground if ahead is not None else None
     if ground is None and account.first_nonce is None and view.nonce_pending != view.nonce_latest:
         return _wait(turn, rows, _why_not_seeded(view))
+    if ground is None and account.state != "halted":
+        ground = bent = _close_foreign(turn, client, view, entries)
     if ground is not None:
         turn.halt(ground)
         turn.crash(CrashPoint.RECONCILE_HALTED)
-    elif account.state != "halted":
-        _close_foreign(turn, client, view, entries)
     answers: list[Answer] = []
     for request in rows.waiting:
         opened = request.kind == "reopen" and any(answer.opens for answer in answers)
@@ -211,10 +211,10 @@ def _bent(
     return None
 
 
-def _close_foreign(turn: Turn, client: ChainClient, view: ChainView, entries: Sequence[JournalEntry]) -> None:
-    """Close nonces the chain has passed for good without any of our transactions (P5)."""
+def _close_foreign(turn: Turn, client: ChainClient, view: ChainView, entries: Sequence[JournalEntry]) -> str | None:
+    """Close nonces the chain has passed for good without any of our transactions (P5). The ground to halt, if one shows."""
     if view.final is None or view.nonce_final is None:
-        return
+        return None
     with turn.database.read() as tx:
         unseen = reservations.select_unseen(tx, turn.account.account_id, view.nonce_final)
     journaled = {e.nonce: e.hashes for e in entries}
@@ -223,9 +223,7 @@ def _close_foreign(turn: Turn, client: ChainClient, view: ChainView, entries: Se
         witnesses = client.without_receipt(hashes, turn.account.address, nonce.nonce, view.final)
         if not witnesses:
             if lost := _lost(client, nonce, hashes, view.final):
-                why = f"nonce {nonce.nonce} was used by 0x{lost.hex()}, which the signer's journal has and no row does: restored or copied"
-                turn.halt(why)
-                return
+                return f"nonce {nonce.nonce} was used by 0x{lost.hex()}, which the signer's journal has and no row does: restored or copied"
             continue
         found = client.find_spending(
             turn.account.address, nonce.nonce, max(0, view.final.number - _SCAN_BLOCKS), view.final.number
@@ -233,10 +231,10 @@ def _close_foreign(turn: Turn, client: ChainClient, view: ChainView, entries: Se
         if found is not None and found.hash in hashes:
             continue  # ours, and a receipt that lags
         if found is not None and _is_ours(turn, nonce, found.to, found.value_wei, found.data, found.access_list):
-            turn.halt(f"nonce {nonce.nonce} was used by our own intent under the unknown hash 0x{found.hash.hex()}")
-            return
+            return f"nonce {nonce.nonce} was used by our own intent under the unknown hash 0x{found.hash.hex()}"
         turn.crash(CrashPoint.RECONCILE_FOREIGN_SEEN)
         _record_foreign(turn, nonce.nonce, found.hash if found else None, view.final, witnesses)
+    return None
 
 
 def _record_foreign(turn: Turn, nonce: int, spent_by: bytes | None, final: BlockRef, witnesses: Sequence[str]) -> None:

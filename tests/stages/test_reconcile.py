@@ -112,9 +112,10 @@ def test_our_own_intent_under_an_unknown_hash_halts_and_stays_open(line: Line) -
     line.sign()
     foreign(line, line.view().nonce_latest, value=5)
     line.mine(3)
-    run(line)
+    why = run(line)
     assert line.account().state == "halted"
     assert "our own intent under the unknown hash" in str(line.account().reason)
+    assert why == line.account().reason
     assert line.state(execution_id)[0] == "RUNNING"
     assert line.one("SELECT state FROM nonce_reservation")[0] == "OPEN"
 
@@ -131,8 +132,9 @@ def test_bytes_that_only_the_journal_has_halt(line: Line) -> None:
     line.mine()
     assert run(line) is None, "not final yet"
     line.mine(2)
-    run(line)
+    why = run(line)
     assert line.account().state == "halted"
+    assert why == line.account().reason
     assert f"was used by {hash_}, which the signer's journal has and no row does" in str(line.account().reason)
     assert line.state(execution_id)[0] == "RUNNING"
 
