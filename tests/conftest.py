@@ -5,16 +5,17 @@ import os
 import pytest
 
 from tests.support.postgres import (
+    _kept_databases,
     database_template,
     database_url,
     empty_database,
     make_database,
     postgres_server,
-    used_databases,
 )
 from tests.support.stepped_postgres import _stepped_server, stepped_server
 
 __all__ = [
+    "_kept_databases",
     "_stepped_server",
     "database_template",
     "database_url",
@@ -22,7 +23,6 @@ __all__ = [
     "make_database",
     "postgres_server",
     "stepped_server",
-    "used_databases",
 ]
 
 

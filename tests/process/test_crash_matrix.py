@@ -49,7 +49,7 @@ class Timing:
 
 @pytest.fixture
 def strike_all(
-    used_databases: Callable[[int], list[str]],
+    make_database: Callable[[], str],
     tmp_path: Path,
     node_kind: str,
     shared_nodes: Callable[[str], NodeProcess],
@@ -59,7 +59,7 @@ def strike_all(
 
     def run(point: CrashPoint, timing: Timing) -> None:
         node, cases = shared_nodes(node_kind), cases_of(point)
-        places = [(tmp_path / str(number), url) for number, url in enumerate(used_databases(len(cases)))]
+        places = [(tmp_path / str(number), make_database()) for number in range(len(cases))]
 
         def attempt(case: Case, place: tuple[Path, str]) -> tuple[Figure, str]:
             place[0].mkdir()

@@ -1,4 +1,4 @@
-"""Fixtures for tests on a real PostgreSQL: one embedded server per pytest process, one database per test.
+"""Fixtures for tests on a real PostgreSQL: one embedded server per pytest process, a database without rows for each test.
 
 The server is a direct child of pytest and ends with it, even when pytest is killed. Connection strings work in child
 processes. It runs as in production, with fsync: copies and drops cost the same without. FENCED_TEST_FSYNC=0 turns it
@@ -11,8 +11,9 @@ import shutil
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import Any
 
 import psycopg
 import pytest
@@ -23,26 +24,51 @@ from executor import embedded
 _PREFIX = "fenced-test-"
 _STALE_SECONDS = 600.0
 _numbers = itertools.count(1)
+_SCHEMA = """
+SELECT md5(string_agg(item, E'\\n' ORDER BY item)) FROM (
+  SELECT c.oid::text || ' ' || c.relname || ' ' || c.relkind::text || ' ' || coalesce(c.relacl::text, '') || ' ' || coalesce(c.reloptions::text, '') AS item
+    FROM pg_class c WHERE c.oid >= 16384
+  UNION ALL SELECT a::text FROM pg_attribute a WHERE a.attrelid >= 16384
+  UNION ALL SELECT d::text FROM pg_attrdef d WHERE d.oid >= 16384
+  UNION ALL SELECT c::text FROM pg_constraint c WHERE c.oid >= 16384
+  UNION ALL SELECT i::text FROM pg_index i WHERE i.indexrelid >= 16384
+  UNION ALL SELECT p::text FROM pg_proc p WHERE p.oid >= 16384
+  UNION ALL SELECT t.oid::text || ' ' || pg_get_triggerdef(t.oid) FROM pg_trigger t WHERE t.oid >= 16384
+  UNION ALL SELECT v::text FROM alembic_version v
+  UNION ALL SELECT n::text FROM pg_namespace n
+  UNION ALL SELECT e::text FROM pg_extension e
+  UNION ALL SELECT coalesce(datacl::text, '') || datconnlimit::text || datallowconn::text FROM pg_database WHERE datname = current_database()
+) items
+"""
+"""Whatever a test may change of a database beside its rows; copies of one template agree in it."""
 _EMPTY = """
 DO $$
 DECLARE
-  tables regclass[] := ARRAY(
-    SELECT format('%I.%I', schemaname, tablename)::regclass FROM pg_tables
-     WHERE schemaname IN ('public', 'signer') AND tablename NOT IN ('installation', 'alembic_version', 'clock_guard'));
   found regclass;
-  always record;
+  filled regclass[] := '{}';
+  has_rows boolean;
+  item record;
 BEGIN
-  CREATE TEMPORARY TABLE always_fires ON COMMIT DROP AS
-    SELECT tgrelid::regclass AS owner, tgname AS name FROM pg_trigger WHERE tgenabled = 'A';
-  FOREACH found IN ARRAY tables LOOP EXECUTE format('ALTER TABLE %s DISABLE TRIGGER ALL', found); END LOOP;
-  FOREACH found IN ARRAY tables LOOP EXECUTE format('DELETE FROM %s', found); END LOOP;
-  FOREACH found IN ARRAY tables LOOP EXECUTE format('ALTER TABLE %s ENABLE TRIGGER ALL', found); END LOOP;
-  FOR always IN SELECT * FROM always_fires LOOP
-    EXECUTE format('ALTER TABLE %s ENABLE ALWAYS TRIGGER %I', always.owner, always.name);
+  FOR found IN
+    SELECT format('%I.%I', schemaname, tablename)::regclass FROM pg_tables WHERE schemaname IN ('public', 'signer') AND tablename <> 'alembic_version'
+  LOOP
+    EXECUTE format('SELECT EXISTS (SELECT FROM %s)', found) INTO has_rows;
+    IF has_rows THEN filled := filled || found; END IF;
+  END LOOP;
+  FOREACH found IN ARRAY filled LOOP EXECUTE format('ALTER TABLE %s DISABLE TRIGGER ALL', found); END LOOP;
+  FOREACH found IN ARRAY filled LOOP EXECUTE format('DELETE FROM %s', found); END LOOP;
+  INSERT INTO installation SELECT * FROM jsonb_populate_record(NULL::installation, current_setting('test.installation')::jsonb);
+  INSERT INTO clock_guard SELECT * FROM jsonb_populate_record(NULL::clock_guard, current_setting('test.clock_guard')::jsonb);
+  FOREACH found IN ARRAY filled LOOP EXECUTE format('ALTER TABLE %s ENABLE TRIGGER ALL', found); END LOOP;
+  FOR item IN SELECT tgrelid::regclass AS owner, tgname AS name FROM pg_trigger WHERE NOT tgisinternal AND tgenabled <> 'A' LOOP
+    EXECUTE format('ALTER TABLE %s ENABLE ALWAYS TRIGGER %I', item.owner, item.name);
+  END LOOP;
+  FOR item IN SELECT format('%I.%I', schemaname, sequencename)::regclass AS name FROM pg_sequences WHERE last_value IS NOT NULL LOOP
+    PERFORM setval(item.name, 1, false);
   END LOOP;
 END $$
 """
-"""Every row goes but those that describe the installation itself; triggers come back as they were."""
+"""Rows, numbers and triggers are again as the migrations left them."""
 
 
 @pytest.fixture(scope="session")
@@ -74,33 +100,24 @@ def database_template(postgres_server: embedded.Server) -> str:
     return name
 
 
+@pytest.fixture(scope="session")
+def _kept_databases(postgres_server: embedded.Server, database_template: str) -> "Iterator[_KeptDatabases]":
+    kept = _KeptDatabases(postgres_server, database_template)
+    yield kept
+    kept.drop()
+
+
 @pytest.fixture
-def make_database(postgres_server: embedded.Server, database_template: str) -> Iterator[Callable[[], str]]:
-    """A function that creates one more migrated database and returns its SQLAlchemy URL."""
+def make_database(_kept_databases: "_KeptDatabases") -> Iterator[Callable[[], str]]:
+    """A function that returns the SQLAlchemy URL of one more migrated database without rows."""
     with ExitStack() as stack:
-        yield lambda: stack.enter_context(_Database(postgres_server, database_template))
+        yield lambda: stack.enter_context(_kept_databases.lend())
 
 
 @pytest.fixture
 def database_url(make_database: Callable[[], str]) -> str:
-    """The SQLAlchemy URL of a fresh migrated database of this test alone."""
+    """The SQLAlchemy URL of a migrated database without rows, for this test alone."""
     return make_database()
-
-
-@pytest.fixture(scope="session")
-def used_databases(postgres_server: embedded.Server, database_template: str) -> Iterator[Callable[[int], list[str]]]:
-    """A function that gives so many migrated databases without rows, the same ones each time: emptying costs less than making."""
-    urls: list[str] = []
-    with ExitStack() as stack:
-
-        def get(count: int) -> list[str]:
-            while len(urls) < count:
-                urls.append(stack.enter_context(_Database(postgres_server, database_template)))
-            for url in urls[:count]:
-                _empty(url)
-            return urls[:count]
-
-        yield get
 
 
 @pytest.fixture
@@ -115,14 +132,55 @@ def plain_connection(url: str) -> psycopg.Connection:
     return psycopg.connect(url.replace("postgresql+psycopg://", "postgresql://", 1), autocommit=True)
 
 
-def _empty(url: str) -> None:
-    """End other sessions and take the rows away."""
-    with plain_connection(url) as connection:
-        connection.execute(
-            "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity"
-            " WHERE datname = current_database() AND pid <> pg_backend_pid()"
-        )
-        connection.execute(_EMPTY)
+class _KeptDatabases:
+    """Migrated databases that tests use one after the other: emptying one costs a fraction of making one.
+
+    One that came back with another schema or other settings is dropped.
+    """
+
+    def __init__(self, server: embedded.Server, template: str) -> None:
+        self._server, self._template = server, template
+        self._free: list[_Database] = []
+        self._made: list[_Database] = []
+        self._schema = ""
+        self._rows: dict[str, str] = {}
+
+    @contextmanager
+    def lend(self) -> Iterator[str]:
+        """The URL of one, for the length of the context."""
+        database = self._free.pop() if self._free else self._make()
+        yield database.url
+        database.end_sessions()
+        if database.has_settings():
+            return
+        with plain_connection(database.url) as connection:
+            if connection.execute(_SCHEMA).fetchone() == (self._schema,):
+                for table, row in self._rows.items():
+                    connection.execute("SELECT set_config(%s, %s, false)", (f"test.{table}", row))
+                connection.execute(_EMPTY)
+                self._free.append(database)
+
+    def drop(self) -> None:
+        """Drop all there ever were."""
+        for database in self._made:
+            database.__exit__()
+
+    def _make(self) -> "_Database":
+        database = _Database(self._server, self._template)
+        with plain_connection(database.__enter__()) as connection:
+            if not self._schema:
+                self._schema = _only(connection.execute(_SCHEMA))
+                for table in ("installation", "clock_guard"):
+                    query = sql.SQL("SELECT to_jsonb(r)::text FROM {} r").format(sql.Identifier(table))
+                    self._rows[table] = _only(connection.execute(query))
+        self._made.append(database)
+        return database
+
+
+def _only(cursor: psycopg.Cursor[Any]) -> str:
+    """The one value of the one row."""
+    (row,) = cursor.fetchall()
+    return str(row[0])
 
 
 class _Database:
@@ -131,22 +189,30 @@ class _Database:
     def __init__(self, server: embedded.Server, template: str) -> None:
         self._server, self._template = server, template
         self._name = f"test_{next(_numbers)}"
+        self.url = server.url(self._name)
 
     def __enter__(self) -> str:
         self._execute("CREATE DATABASE {} TEMPLATE {} STRATEGY wal_log", self._name, self._template)
-        return self._server.url(self._name)
+        return self.url
 
     def __exit__(self, *_: object) -> None:
-        self._terminate()
+        self.end_sessions()
         self._execute("DROP DATABASE IF EXISTS {} WITH (FORCE)", self._name)
 
-    def _terminate(self) -> None:
+    def end_sessions(self) -> None:
+        """End whatever is still connected."""
         # DROP alone looks for the end of the sessions every 100 ms only.
         deadline = time.monotonic() + 0.1
         query = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %s"
         with plain_connection(self._server.conninfo("postgres")) as connection:
             while connection.execute(query, (self._name,)).fetchone() and time.monotonic() < deadline:
                 time.sleep(0.002)
+
+    def has_settings(self) -> bool:
+        """Whether there are settings of this database, which also meet who looks at it."""
+        query = "SELECT FROM pg_db_role_setting JOIN pg_database d ON d.oid = setdatabase WHERE datname = %s"
+        with plain_connection(self._server.conninfo("postgres")) as connection:
+            return connection.execute(query, (self._name,)).fetchone() is not None
 
     def _execute(self, statement: str, *names: str) -> None:
         with plain_connection(self._server.conninfo("postgres")) as connection:
