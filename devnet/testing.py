@@ -223,15 +223,17 @@ class Devnet(NodeProcess):
     def remember(self) -> Callable[[], bool]:
         """Note how the node is now, and count submissions from here on. What is returned puts it back; False if it cannot.
 
-        Chain, state, pool, clock, orders, faults and mining mode come back. Where something else has been changed, such
+        Chain, state, pool, clock, orders, faults, mining mode and impersonated accounts come back. Where something else has been changed, such
         as the profile or the chain id, the node is of no further use.
         """
         self.first_submission += len(self.submissions())
         automine, interval = self.rpc("anvil_getAutomine"), self.rpc("anvil_getIntervalMining")
+        impersonated = self.rpc("devnet_impersonation")
         settings, snapshot = self._settings(), self.rpc("evm_snapshot")
 
         def put_back() -> bool:
             self.calm()
+            self._impersonate(impersonated)
             self.rpc("evm_setIntervalMining", 0)
             if not self.rpc("evm_revert", snapshot):
                 return False
@@ -242,6 +244,17 @@ class Devnet(NodeProcess):
             return self._settings() == settings
 
         return put_back
+
+    def _impersonate(self, wanted: dict[str, Any]) -> None:
+        """Let these accounts send without a key, and no others."""
+        now = self.rpc("devnet_impersonation")
+        if now == wanted:
+            return
+        self.rpc("anvil_autoImpersonateAccount", wanted["everyone"])
+        for address in {*now["accounts"]} - {*wanted["accounts"]}:
+            self.rpc("anvil_stopImpersonatingAccount", address)
+        for address in {*wanted["accounts"]} - {*now["accounts"]}:
+            self.rpc("anvil_impersonateAccount", address)
 
     def _settings(self) -> list[Any]:
         """What no snapshot brings back, as far as the node tells it."""

@@ -1,5 +1,7 @@
 """anvil_ and hardhat_ methods that let accounts send without their keys."""
 
+from typing import Any
+
 from devnet.api.params import Params
 from devnet.api.registry import Methods
 from devnet.encoding import parse_data
@@ -35,3 +37,12 @@ def impersonate_signature(node: Node, params: Params) -> None:
 def auto_impersonate_account(node: Node, params: Params) -> None:
     """Take every account at its word, or only the listed ones again."""
     node.impersonation.everyone = params.flag(0)
+
+
+@METHODS.named("devnet_impersonation")
+def impersonation(node: Node, _params: Params) -> dict[str, Any]:
+    """Who may send without a key: every account, or the listed ones."""
+    return {
+        "everyone": node.impersonation.everyone,
+        "accounts": sorted("0x" + address.hex() for address in node.impersonation.addresses),
+    }

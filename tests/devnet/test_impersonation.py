@@ -1,5 +1,7 @@
 """Accounts send without their keys: known by hash, in blocks, in the ledger, and back in the pool after a reorg."""
 
+from collections.abc import Iterator
+
 import pytest
 
 from tests.devnet.bytecode import assemble, deploying
@@ -11,9 +13,23 @@ PRICES = {"maxFeePerGas": hex(10 * GWEI), "maxPriorityFeePerGas": hex(GWEI)}
 
 
 @pytest.fixture(autouse=True)
-def nobody_impersonated(devnet: Devnet) -> None:
-    devnet.rpc("anvil_autoImpersonateAccount", False)
+def nobody_impersonated(devnet: Devnet) -> Iterator[None]:
+    """Whom a node impersonates does not come back with a snapshot."""
+    put_back = devnet.remember()
+    yield
+    assert put_back()
+
+
+def test_a_node_that_is_put_back_impersonates_as_before(devnet: Devnet) -> None:
+    devnet.rpc("anvil_impersonateAccount", SOMEONE)
+    put_back = devnet.remember()
+    before = devnet.rpc("devnet_impersonation")
+    assert before == {"everyone": False, "accounts": [SOMEONE]}
     devnet.rpc("anvil_stopImpersonatingAccount", SOMEONE)
+    devnet.rpc("anvil_impersonateAccount", "0x" + "77" * 20)
+    devnet.rpc("anvil_autoImpersonateAccount", True)
+    assert put_back()
+    assert devnet.rpc("devnet_impersonation") == before
 
 
 def fund(node: NodeProcess, address: str) -> None:
