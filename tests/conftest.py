@@ -1,6 +1,7 @@
 """Fixtures every test may ask for: the real PostgreSQL and databases on it. Options of single suites."""
 
 import os
+import random
 
 import pytest
 
@@ -35,3 +36,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_xdist_auto_num_workers() -> int:
     """Two for each core (`-n auto`): much of a fault test is waiting for leases to end and blocks to be made."""
     return 2 * (os.cpu_count() or 1)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """In several processes, mix tests that wait with tests that compute. FENCED_TEST_ORDER chooses another order."""
+    if hasattr(config, "workerinput"):
+        random.Random(os.environ.get("FENCED_TEST_ORDER", "1")).shuffle(items)
