@@ -39,6 +39,16 @@ def pytest_xdist_auto_num_workers() -> int:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """In several processes, mix tests that wait with tests that compute. FENCED_TEST_ORDER chooses another order."""
-    if hasattr(config, "workerinput"):
-        random.Random(os.environ.get("FENCED_TEST_ORDER", "1")).shuffle(items)
+    """In several processes, mix tests that wait with tests that compute. FENCED_TEST_ORDER chooses another order.
+
+    The tests of an xdist_group stay together and in order.
+    """
+    if not hasattr(config, "workerinput"):
+        return
+    units: dict[str, list[pytest.Item]] = {}
+    for item in items:
+        group = item.get_closest_marker("xdist_group")
+        units.setdefault(group.args[0] if group else item.nodeid, []).append(item)
+    mixed = list(units.values())
+    random.Random(os.environ.get("FENCED_TEST_ORDER", "1")).shuffle(mixed)
+    items[:] = [item for unit in mixed for item in unit]
