@@ -223,8 +223,8 @@ class Devnet(NodeProcess):
     def remember(self) -> Callable[[], bool]:
         """Note how the node is now, and count submissions from here on. What is returned puts it back; False if it cannot.
 
-        Chain, state, pool, clock, orders, faults, mining mode and impersonated accounts come back. Where something else has been changed, such
-        as the profile or the chain id, the node is of no further use.
+        Chain, state, pool, clock, orders, faults, mining mode and impersonated accounts come back. Where something else
+        has been changed, such as the profile or the chain id, the node is of no further use.
         """
         self.first_submission += len(self.submissions())
         automine, interval = self.rpc("anvil_getAutomine"), self.rpc("anvil_getIntervalMining")

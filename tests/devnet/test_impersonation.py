@@ -1,7 +1,5 @@
 """Accounts send without their keys: known by hash, in blocks, in the ledger, and back in the pool after a reorg."""
 
-from collections.abc import Iterator
-
 import pytest
 
 from tests.devnet.bytecode import assemble, deploying
@@ -10,14 +8,6 @@ from tests.devnet.wallet import ALICE, BOB, ETHER, GWEI, SOMEONE, words
 from tests.support.devnet import Devnet, NodeProcess, RpcFailure
 
 PRICES = {"maxFeePerGas": hex(10 * GWEI), "maxPriorityFeePerGas": hex(GWEI)}
-
-
-@pytest.fixture(autouse=True)
-def nobody_impersonated(devnet: Devnet) -> Iterator[None]:
-    """Whom a node impersonates does not come back with a snapshot."""
-    put_back = devnet.remember()
-    yield
-    assert put_back()
 
 
 def test_a_node_that_is_put_back_impersonates_as_before(devnet: Devnet) -> None:

@@ -13,11 +13,10 @@ __all__ = ["ROOT", "Devnet", "NodeProcess", "RpcFailure", "put_back", "start_dev
 
 @contextmanager
 def put_back(devnet: Devnet) -> Iterator[Devnet]:
-    """Chain, pool and clock come back at the end, and no intervals are left."""
-    snapshot = devnet.rpc("evm_snapshot")
+    """The node is at the end as it was."""
+    come_back = devnet.remember()
     yield devnet
-    devnet.rpc("evm_setIntervalMining", 0)
-    assert devnet.rpc("evm_revert", snapshot)
+    assert come_back()
 
 
 def start_devnet(*flags: str) -> Devnet:
