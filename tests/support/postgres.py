@@ -141,7 +141,6 @@ class _KeptDatabases:
     def __init__(self, server: embedded.Server, template: str) -> None:
         self._server, self._template = server, template
         self._free: list[_Database] = []
-        self._made: list[_Database] = []
         self._schema = ""
         self._rows: dict[str, str] = {}
 
@@ -149,20 +148,18 @@ class _KeptDatabases:
     def lend(self) -> Iterator[str]:
         """The URL of one, for the length of the context."""
         database = self._free.pop() if self._free else self._make()
-        yield database.url
-        database.end_sessions()
-        if database.has_settings():
-            return
-        with plain_connection(database.url) as connection:
-            if connection.execute(_SCHEMA).fetchone() == (self._schema,):
-                for table, row in self._rows.items():
-                    connection.execute("SELECT set_config(%s, %s, false)", (f"test.{table}", row))
-                connection.execute(_EMPTY)
+        try:
+            yield database.url
+        finally:
+            database.end_sessions()
+            if database.has_settings() or not self._empty(database):
+                database.__exit__()
+            else:
                 self._free.append(database)
 
     def drop(self) -> None:
-        """Drop all there ever were."""
-        for database in self._made:
+        """Drop those that nobody has."""
+        for database in self._free:
             database.__exit__()
 
     def _make(self) -> "_Database":
@@ -173,8 +170,17 @@ class _KeptDatabases:
                 for table in ("installation", "clock_guard"):
                     query = sql.SQL("SELECT to_jsonb(r)::text FROM {} r").format(sql.Identifier(table))
                     self._rows[table] = _only(connection.execute(query))
-        self._made.append(database)
         return database
+
+    def _empty(self, database: "_Database") -> bool:
+        """Bring rows, numbers and triggers back; False, and nothing done, where the schema is another."""
+        with plain_connection(database.url) as connection:
+            if _only(connection.execute(_SCHEMA)) != self._schema:
+                return False
+            for table, row in self._rows.items():
+                connection.execute("SELECT set_config(%s, %s, false)", (f"test.{table}", row))
+            connection.execute(_EMPTY)
+        return True
 
 
 def _only(cursor: psycopg.Cursor[Any]) -> str:
